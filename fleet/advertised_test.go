@@ -9,8 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A limit of which the upstream says how large it is has no store to keep it: sharing it is refused when the registry is
-// made, or changed, and the first answer of the upstream finds no limiter that cannot hear it.
+// A limit whose size the upstream advertises cannot be shared. Making or changing such a registry fails. So the
+// first response of the upstream always finds a limiter that accepts its advertised limit.
 func TestALimitThatTheUpstreamTellsIsNotShared(t *testing.T) {
 	g := New(NewMemory(nil), Options{}).Group("up")
 	l := limit.Limit{Name: "requests", Rate: bucket.Rate{Amount: 100, Per: time.Second}}

@@ -13,8 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A call that cannot wait for all who come before it is told so when it comes, and how long they take: also one that comes again,
-// one that does not wait at all, and one that has waited in vain.
+// A call that cannot wait until all earlier calls are served is refused on arrival, with the time that those
+// calls need. That includes calls that return, calls that do not wait, and calls whose deadlines have passed.
 func TestAWaitCountsThoseAhead(t *testing.T) {
 	for _, high := range []bool{false, true} {
 		for _, patience := range []time.Duration{0, 3 * time.Second} {
@@ -68,7 +68,7 @@ func TestAWaitCountsThoseAhead(t *testing.T) {
 	}
 }
 
-// A call for which there is no room in line is told the time of all who go before it, and not of those who do not.
+// A call without room in the line is refused with the time of only those calls that precede it.
 func TestOneWithoutRoomIsToldTheTimeOfThoseAhead(t *testing.T) {
 	for prio, want := range map[limit.Priority]time.Duration{limit.Low: 10 * time.Second, limit.Normal: 5 * time.Second, limit.High: 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestOneWithoutRoomIsToldTheTimeOfThoseAhead(t *testing.T) {
 	}
 }
 
-// What has gone of a rolling limit at once comes again at once: nobody is refused who can go then.
+// Units of a rolling limit that were used together return together. No call that can be served then is refused.
 func TestWhatComesAtOnceIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := New(slow{NewMemory(nil), time.Millisecond}, Options{Lease: -1})

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// groupOf is a fleet of one process, with several limits.
+// groupOf returns a fleet of one process with several limits.
 func groupOf(t *testing.T, s Store, o Options, ls ...limit.Limit) (*Fleet, []*limit.Registry) {
 	f := New(s, o)
 	f.Start()
@@ -26,7 +26,7 @@ func groupOf(t *testing.T, s Store, o Options, ls ...limit.Limit) (*Fleet, []*li
 	return f, regs
 }
 
-// hung is a store that, while it is away, does not answer at all.
+// hung is a store that does not respond at all during an outage.
 type hung struct{ *faulty }
 
 func (s hung) Take(ctx context.Context, a *Ask) error {
@@ -45,7 +45,8 @@ func (s hung) Beat(ctx context.Context, b *Beat) (Standing, error) {
 	return s.faulty.Beat(ctx, b)
 }
 
-// TestAloneWhoIsPatientWaits is that a caller who would be served within its patience waits, while the store is away.
+// TestAloneWhoIsPatientWaits checks that a caller waits during an outage if it would be served before its
+// deadline.
 func TestAloneWhoIsPatientWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
@@ -78,7 +79,8 @@ func TestAloneWhoIsPatientWaits(t *testing.T) {
 	})
 }
 
-// TestWaitersGoOnAlone is that who waits when the store falls silent is served as soon as the part may be used.
+// TestWaitersGoOnAlone checks that calls that wait when an outage begins are served as soon as the part may be
+// used.
 func TestWaitersGoOnAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
@@ -89,7 +91,7 @@ func TestWaitersGoOnAlone(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		s.down.Store(true)
-		time.Sleep(300 * time.Millisecond) // leases are over
+		time.Sleep(300 * time.Millisecond) // leases have expired
 		begin := clock.System.Now()
 		ok, v, _ := goOne(context.Background(), begin+10*time.Second, limit.Charge{Registry: regs[0], Key: "", Cost: 1})
 		if took := clock.System.Now() - begin; !ok || took > 1500*time.Millisecond {
@@ -99,7 +101,7 @@ func TestWaitersGoOnAlone(t *testing.T) {
 	})
 }
 
-// TestWaitersGoOnAloneFarAway is the same with a store that is far away.
+// TestWaitersGoOnAloneFarAway is the same with a distant store.
 func TestWaitersGoOnAloneFarAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 6000, Per: time.Minute, Burst: 6000}}
@@ -130,8 +132,8 @@ func TestWaitersGoOnAloneFarAway(t *testing.T) {
 	})
 }
 
-// TestQuotaThroughASlowStore is that calls of a rate and of a quota go on through a store that answers too late: of
-// the rate the part is used, of the quota the store is asked for more.
+// TestQuotaThroughASlowStore checks that calls of a rate and a quota are served if responses of the store are
+// too late. The part of the rate is used, and the store is asked for more of the quota.
 func TestQuotaThroughASlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rate := limit.Limit{Name: "r", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}

@@ -11,8 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A call that one limit refuses while the store is away takes nothing of the others, and
-// nothing of it is owed afterwards.
+// During an outage, a call that one limit refuses takes no units of its other limits and causes no debt.
 func TestARefusedCallTakesNothingWithoutTheStore(t *testing.T) {
 	for _, other := range []limit.Limit{
 		{Name: "tokens", Unit: "tokens", Rate: bucket.Rate{Amount: 10_000, Per: time.Second}},
@@ -66,8 +65,8 @@ func TestARefusedCallTakesNothingWithoutTheStore(t *testing.T) {
 	}
 }
 
-// What stands by of a quota is no more than the process has used of it: so much is lost
-// with a crash. A process that ends gives it back.
+// The standby of a quota is not larger than the usage of the process, since a crash loses it. A process that
+// ends returns it.
 func TestWhatStandsByIsNoMoreThanWasUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := NewMemory(nil)
@@ -101,8 +100,7 @@ func TestWhatStandsByIsNoMoreThanWasUsed(t *testing.T) {
 	})
 }
 
-// What stands by for an outage is of no use while the store is there and a call is refused for it: the last of a
-// quota can be had.
+// Units in standby do not cause refusals while the store is available: calls get the last units of a quota.
 func TestTheLastOfAQuotaDoesNotStandBy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quota := limit.Limit{Name: "month", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Month}
@@ -131,8 +129,8 @@ func TestTheLastOfAQuotaDoesNotStandBy(t *testing.T) {
 	})
 }
 
-// A call that costs more than this process's part of the limit ever holds is refused at once,
-// and says so, however long its caller would wait.
+// A call that costs more than this process's part of the limit is refused immediately with that reason, even if
+// its caller would wait longer.
 func TestACallTooDearForItsPartIsRefusedAtOnce(t *testing.T) {
 	for _, l := range []limit.Limit{
 		{Name: "l", Rate: bucket.Rate{Amount: 250_000, Per: time.Minute, Burst: 10_000}},

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// sleepy is the clock of a machine that can be suspended: its instants stand still meanwhile.
+// sleepy is the clock of a machine that can be suspended. It does not advance meanwhile.
 type sleepy struct {
 	clock.Clock
 	asleep atomic.Int64
@@ -19,8 +19,9 @@ type sleepy struct {
 
 func (c *sleepy) Asleep() time.Duration { return time.Duration(c.asleep.Load()) }
 
-// TestSuspendedProcessDoesNotUseExpiredPart suspends a machine that is cut off from the store for longer than the store
-// keeps its part. Its monotonic clock stands still meanwhile, but another process has the part when it wakes.
+// TestSuspendedProcessDoesNotUseExpiredPart suspends a machine without contact to the store for longer than the
+// store reserves its part. Its monotonic clock does not advance meanwhile, but another process has the part
+// when it wakes.
 func TestSuspendedProcessDoesNotUseExpiredPart(t *testing.T) {
 	for _, nap := range []time.Duration{0, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -29,7 +30,7 @@ func TestSuspendedProcessDoesNotUseExpiredPart(t *testing.T) {
 			_, regs := fleetOf(t, 1, s, rate(100, 100, sec), Options{Clock: c, Outage: time.Minute, Without: Without{Refuse: true}})
 			charge := limit.Charge{Registry: regs[0], Key: "", Cost: 1}
 			goes := func() bool {
-				time.Sleep(sec / 2) // tokens of the part come
+				time.Sleep(sec / 2) // tokens of the part accrue
 				now := c.Now()
 				ok, _, err := goOne(context.Background(), now+sec, charge)
 				if err != nil {

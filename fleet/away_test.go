@@ -14,11 +14,11 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// faulty is a store that can be taken away.
+// faulty is a store that can be made unavailable.
 type faulty struct {
 	Store
 	down    atomic.Bool
-	dropped atomic.Int32 // answers still to be lost
+	dropped atomic.Int32 // responses still to lose
 }
 
 var errDown = errors.New("the store is down")
@@ -41,7 +41,7 @@ func (s *faulty) Beat(ctx context.Context, b *Beat) (Standing, error) {
 	return s.Store.Beat(ctx, b)
 }
 
-// news hears of the fallback.
+// news records fallback events.
 type news struct {
 	mu  sync.Mutex
 	all []FallbackEvent
@@ -65,7 +65,7 @@ func TestAFleetGoesOnAtItsPartsWhileTheStoreIsAway(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, r := range regs {
 			wg.Go(func() {
-				for n := range 600 { // 20 a second each, 80 of the 100
+				for n := range 600 { // 20 per second each, 80 of the 100
 					time.Sleep(begin + time.Duration(n)*50*time.Millisecond - clock.System.Now())
 					before := clock.System.Now()
 					ok, _, err := goOne(context.Background(), before+50*time.Millisecond, limit.Charge{Registry: r, Key: "", Cost: 1})
@@ -88,7 +88,7 @@ func TestAFleetGoesOnAtItsPartsWhileTheStoreIsAway(t *testing.T) {
 			switch n := went[i].Load(); {
 			case n > 101:
 				t.Errorf("second %d: %d went, want 100 at most", i, n)
-			case n < 70 && i != 10 && i != 11 && i != 20: // a second passes until it is sure; parts begin empty
+			case n < 70 && i != 10 && i != 11 && i != 20: // a second passes before the outage is certain; parts begin empty
 				t.Errorf("second %d: %d went, want about 80", i, n)
 			}
 		}
@@ -101,7 +101,7 @@ func TestAFleetGoesOnAtItsPartsWhileTheStoreIsAway(t *testing.T) {
 				t.Errorf("went away for %v", e.Err)
 			case !e.Away && heard.at[i] > back+time.Second:
 				t.Errorf("resumed %v after the store was back", heard.at[i]-back)
-			// Calls of the first second wait for the part; the store is heard again within 0.42 s.
+			// Calls of the first second wait for the part. The store responds again within 0.42 s.
 			case !e.Away && (e.Spent < 140 || e.Spent > 209):
 				t.Errorf("spent %d alone, want about 9 to 10 seconds of 20", e.Spent)
 			}
@@ -109,8 +109,8 @@ func TestAFleetGoesOnAtItsPartsWhileTheStoreIsAway(t *testing.T) {
 	})
 }
 
-// A process that was busy holds most of the limit, and no more than that without the store:
-// for as long as the store keeps it, and longer unless it must refuse.
+// A process that was busy holds most of the limit. During an outage it uses no more than that, for as long as
+// the store reserves it, and longer unless Without.Refuse is set.
 func TestAProcessKeepsToItsPart(t *testing.T) {
 	for _, without := range []Without{{}, {Refuse: true}, {Share: 0.1}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestAProcessKeepsToItsPart(t *testing.T) {
 			}
 			count(20 * time.Second)
 			s.down.Store(true)
-			part := int(fleets[0].Places()[0].Part * 100) // of 100 a second
+			part := int(fleets[0].Places()[0].Part * 100) // of 100 per second
 			if part < 60 || part > 90 {
 				t.Errorf("a busy process holds %d%%", part)
 			}
@@ -163,8 +163,8 @@ func TestAProcessKeepsToItsPart(t *testing.T) {
 	}
 }
 
-// A process that has not reached its store knows nothing of the others: it waits as long as
-// its caller does, and refuses, or uses the share that is configured.
+// A process that has not reached its store does not know the others. Its calls wait until their deadlines. Then
+// it refuses them, or uses the configured share.
 func TestAProcessThatIsNewNeverTakesAll(t *testing.T) {
 	for _, c := range []struct {
 		without Without
@@ -218,7 +218,7 @@ func TestALostAnswerIsNotSpentTwice(t *testing.T) {
 				n++
 			}
 		}
-		if n < 99 || n > 100 { // a little is held back for the guard
+		if n < 99 || n > 100 { // the guard withholds a little
 			t.Errorf("%d of 100 went although each answer was lost once", n)
 		}
 	})

@@ -11,13 +11,14 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// evening is ten minutes before midnight. It comes before there are processes, every beat of whose day would be played.
+// evening is ten minutes before midnight. It must be called before there are processes: otherwise a day of
+// heartbeats would be simulated.
 func evening() {
 	time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(24*time.Hour - 10*time.Minute)))
 }
 
-// A share of a quota that is taken just before midnight is good until then: what is taken
-// and is not good is given back and taken again, for ever.
+// A unit of a quota's share that is taken just before midnight is valid until then. An invalid unit would be
+// returned and taken again forever.
 func TestAShareTakenBeforeMidnightIsGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		evening()
@@ -41,8 +42,8 @@ func TestAShareTakenBeforeMidnightIsGood(t *testing.T) {
 	})
 }
 
-// Who waits just before midnight for a bucket besides a share of a quota sleeps, and does not take and give back
-// for ever, in which no time passes.
+// A call that waits just before midnight for a bucket besides a quota's share sleeps. It does not take and
+// return units forever, which would stop virtual time.
 func TestWhoWaitsForAShareBeforeMidnightSleeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		evening()

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// sharedEmpty is a limit that takes the place of another.
+// sharedEmpty makes a limit that replaces another one.
 func sharedEmpty(t *testing.T, l limit.Limit, f *Fleet) *limit.Registry {
 	t.Helper()
 	r, err := limit.NewSharedEmpty(clock.System.Now(), l, f.Group("up"))
@@ -23,7 +23,7 @@ func sharedEmpty(t *testing.T, l limit.Limit, f *Fleet) *limit.Registry {
 	return r
 }
 
-// What a process has by itself while the store is away it does not have again under another name.
+// A process that has spent its part during an outage does not get it again under another limit name.
 func TestANewNameGivesNothingWhileTheStoreIsAway(t *testing.T) {
 	for _, l := range []limit.Limit{rate(100, 100, sec), rollingLimit(1000, 10*sec)} {
 		synctest.Test(t, func(t *testing.T) {
@@ -50,8 +50,8 @@ func TestANewNameGivesNothingWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// However many processes begin with what has come since, at once or one after the other, and whatever
-// answers are lost meanwhile: it goes once, and what comes later goes as ever.
+// The units that have accrued since a limit began are granted once. That holds for many processes, which start
+// together or one after the other, and if responses are lost. Later units are granted as usual.
 func TestAFleetBeginsWithWhatHasComeSince(t *testing.T) {
 	for _, l := range []limit.Limit{rate(100, 100, sec), rollingLimit(1000, 10*sec)} {
 		for _, lost := range []int32{0, 1, 3, 20} {
@@ -92,7 +92,7 @@ func TestAFleetBeginsWithWhatHasComeSince(t *testing.T) {
 					}
 					most := 4000
 					if l.Shape == limit.Rolling {
-						most = 2900 // all of a window counts as gone
+						most = 2900 // all of a window counts as used
 					}
 					if n := len(rec.at) - old; n < most*95/100 {
 						t.Errorf("%s: %d went in 40 s under the new name, want %d", name, n, most)
@@ -103,7 +103,7 @@ func TestAFleetBeginsWithWhatHasComeSince(t *testing.T) {
 	}
 }
 
-// A quota that takes another's place gives nothing in its window, and all in the next.
+// A quota that replaces another one has no units in its window and all units in the next one.
 func TestAQuotaBeginsWithTheNextWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		evening()
@@ -127,7 +127,7 @@ func TestAQuotaBeginsWithTheNextWindow(t *testing.T) {
 			t.Errorf("%d of 10 went, and %d under another name", first, then)
 		}
 		time.Sleep(10 * time.Minute)
-		if n := spend(next...); n < 8 || n > 10 { // some stand by
+		if n := spend(next...); n < 8 || n > 10 { // some units are in standby
 			t.Errorf("%d of 10 went on the next day", n)
 		}
 	})

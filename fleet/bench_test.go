@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A decision that a lease serves, beside one of a limit of this process alone.
+// The time of a decision with a lease, compared with a limit of a single process.
 func BenchmarkLeased(b *testing.B) {
 	l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 1 << 33, Per: time.Second}}
 	now := clock.System.Now()

@@ -13,32 +13,30 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A part is units that a cell granted to someone at once, less what came back of
-// them. Those were never used.
+// A part is the units of one grant, minus returned units. Returned units were never used.
 type part struct {
 	at   int64
-	n    int64 // units that are used, unless they come back
+	n    int64 // used units, unless they return
 	mark Mark
 }
 
-// A story is a cell and what was done to it. It is judged at its end, when it is
-// known which units were used.
+// A story is a cell and its operations. It is judged at the end, when the used units are known.
 type story struct {
 	rng   *rand.Rand
 	cell  *Cell
 	now   int64 // the store's clock
-	at    int64 // the latest that the cell has heard of
-	floor int64 // a clock that runs back does not run behind what was forgotten
+	at    int64 // the latest instant of an operation on the cell
+	floor int64 // lower bound of the clock, since the cell was dropped
 	form  int
 	moody int // how often the limit changes
 
-	steady bool // the clock never runs back
+	steady bool // the clock never runs backwards
 	rules  []Rule
 	parts  []*part
 	tape   []func(v *truth) error
 }
 
-// A truth is the vessel of the textbook in exact arithmetic.
+// A truth is a textbook leaky bucket in exact arithmetic.
 type truth struct {
 	rate, level *big.Rat
 	at          int64
@@ -58,14 +56,14 @@ func newStory(rng *rand.Rand, rules []Rule) *story {
 
 func (s *story) rule() *Rule { return &s.rules[s.form] }
 
-// windows are the calendar windows of a form, which begin elsewhere for each.
+// windows returns the calendar windows of a form. Their begins differ by form.
 func (s *story) windows() limit.Windows {
 	per := max(3, s.rules[0].Ring.Grain*bucket.Slots)
 	start := s.now - (s.now+int64(s.form)*per/3)%per
 	return limit.Windows{Start: time.UnixMicro(start), End: time.UnixMicro(start + per), Next: time.UnixMicro(start + 2*per)}
 }
 
-// then adds to the tape what happened at the latest instant.
+// then adds an event at the latest instant to the tape.
 func (s *story) then(f func(v *truth) error) { s.tape = append(s.tape, f) }
 
 func (s *story) judge() error {
@@ -78,7 +76,7 @@ func (s *story) judge() error {
 	return nil
 }
 
-// step does one thing at random.
+// step does one random operation.
 func (s *story) step() {
 	switch s.rng.IntN(10) {
 	case 0, 1, 2:
@@ -91,14 +89,14 @@ func (s *story) step() {
 		s.giveBack()
 	case 6:
 		if s.cell.Idle(allIn(s.now)) && s.now >= s.at {
-			s.cell, s.floor = &Cell{}, s.now // forgotten, and asked for again
+			s.cell, s.floor = &Cell{}, s.now // dropped, and created again by the next request
 		}
 	default:
 		s.take()
 	}
 }
 
-// pass lets the clock go on, and now and then back.
+// pass advances the clock, and sometimes sets it back.
 func (s *story) pass() {
 	span := int64(1e5)
 	if r := s.rule(); r.Shape == limit.Bucket {
@@ -125,9 +123,9 @@ func (s *story) take() {
 	p := &part{at: s.at, n: a.Granted*k.Cost + a.Grants[0].Extra, mark: a.Grants[0].Mark}
 	switch r.Shape {
 	case limit.Rolling:
-		p.at = s.now // a slot is never before the clock, whatever that does
+		p.at = s.now // a slot is never before the clock, even if that runs backwards
 	case limit.Calendar:
-		p.at = max(s.now, s.cell.Start) // the latest window is that of the present
+		p.at = max(s.now, s.cell.Start) // the latest window contains the clock
 	}
 	if p.n > 0 {
 		s.parts = append(s.parts, p)
@@ -135,7 +133,7 @@ func (s *story) take() {
 	s.uses(p)
 }
 
-// giveBack gives back some of what somebody has, the last of it first.
+// giveBack returns some units of a part, the last ones first.
 func (s *story) giveBack() {
 	if len(s.parts) == 0 {
 		return
@@ -145,7 +143,7 @@ func (s *story) giveBack() {
 	n := 1 + s.rng.Int64N(p.n)
 	x := Settlement{Rule: s.rule(), Windows: s.windows(), Back: n, Mark: p.mark}
 	if r := s.rule(); r.Shape == limit.Bucket && s.rng.IntN(2) == 0 {
-		x.Mark.Step = r.Meter.Unit // as a process may fill it in that has heard of the change
+		x.Mark.Step = r.Meter.Unit // as a process may set it that knows the changed limit
 	}
 	if s.rng.IntN(10) == 0 {
 		x.Pause = time.Duration(s.rng.Int64N(1e6))
@@ -160,7 +158,7 @@ func (s *story) giveBack() {
 	}
 }
 
-// rates notes which rate is in force from now on.
+// rates records the rate in force from now on.
 func (s *story) rates() {
 	if r := s.rule(); r.Shape == limit.Bucket {
 		at, rate := s.at, big.NewRat(r.Meter.Drain, r.Meter.Unit)
@@ -172,7 +170,7 @@ func (s *story) rates() {
 	}
 }
 
-// uses notes that units were used, and checks at the end that they were there.
+// uses records used units, and checks at the end that they were available.
 func (s *story) uses(p *part) {
 	s.rates()
 	r := s.rule()
@@ -195,7 +193,7 @@ func anyBuckets(rng *rand.Rand) (all []Rule) {
 	for range 1 + rng.IntN(3) {
 		m := bucket.MeterOf(anyRate(rng))
 		if rng.IntN(3) == 0 {
-			m.Cap -= rng.Int64N(m.Cap/2 + 1) // as a fleet keeps some of the burst
+			m.Cap -= rng.Int64N(m.Cap/2 + 1) // as a fleet withholds some of the burst
 		}
 		if m.Cap < m.Unit {
 			m.Cap = m.Unit
@@ -209,9 +207,9 @@ func anyBuckets(rng *rand.Rand) (all []Rule) {
 	return all
 }
 
-// TestNoStoryGoesOverTheLimit: whatever is taken, comes back and changes, and
-// whatever the clock does, no window of the store's time has more than the burst and
-// what the rate gives. What is converted too far to be held in 53 bits is left out.
+// TestNoStoryGoesOverTheLimit takes units, returns them and changes the limit, with any clock. No window of the
+// store's time contains more than the burst and the rate allow. Conversions that need more than 53 bits are
+// excluded.
 func TestNoStoryGoesOverTheLimit(t *testing.T) {
 	cases(t, 3000, func(rng *rand.Rand) error {
 		s := newStory(rng, anyBuckets(rng))
@@ -229,9 +227,8 @@ func TestNoStoryGoesOverTheLimit(t *testing.T) {
 	})
 }
 
-// TestWhatComesBackAtOnceWasNeverTaken: if everything that was taken last comes back
-// before the clock goes on, the cell is as it was, and gives as much as the vessel
-// has room for, to the unit.
+// TestWhatComesBackAtOnceWasNeverTaken returns all units of the last grant before the clock advances. The cell
+// is as before, and grants exactly as many units as the bucket has room for.
 func TestWhatComesBackAtOnceWasNeverTaken(t *testing.T) {
 	cases(t, 2000, func(rng *rand.Rand) error {
 		r := Rule{Shape: limit.Bucket, Meter: bucket.MeterOf(anyRate(rng))}
@@ -259,13 +256,13 @@ func TestWhatComesBackAtOnceWasNeverTaken(t *testing.T) {
 	})
 }
 
-// freeOf is how many whole units a vessel has room for.
+// freeOf returns the number of whole units for which a bucket has room.
 func freeOf(v *truth, burst int64) int64 {
 	room := new(big.Rat).Sub(units(burst), v.level)
 	return new(big.Int).Quo(room.Num(), room.Denom()).Int64()
 }
 
-// counted are rules of a shape that counts, with windows of several lengths.
+// counted returns rules of a counting shape, with windows of several lengths.
 func counted(rng *rand.Rand, shape limit.Shape) (rules []Rule) {
 	per := time.Duration(upTo(rng, int64(100*24*time.Hour)) + 1e6)
 	for i := range 1 + rng.IntN(3) {
@@ -278,8 +275,8 @@ func counted(rng *rand.Rand, shape limit.Shape) (rules []Rule) {
 	return rules
 }
 
-// TestNoWindowHasMoreThanItsAmount is the same for the shapes that count. A unit
-// counts until the window of the rule in force has once passed it.
+// TestNoWindowHasMoreThanItsAmount is the same for counting shapes. A unit counts until the window in force has
+// once passed it.
 func TestNoWindowHasMoreThanItsAmount(t *testing.T) {
 	for _, shape := range []limit.Shape{limit.Rolling, limit.Calendar} {
 		cases(t, 2000, func(rng *rand.Rand) error {
@@ -295,8 +292,7 @@ func TestNoWindowHasMoreThanItsAmount(t *testing.T) {
 	}
 }
 
-// count checks the window that ends now. What came back later was used until then
-// as far as anyone knew.
+// count checks the window that ends now. Units that return later count as used until then.
 func (s *story) count() error {
 	r, w := s.rule(), s.windows()
 	from := s.now - bucket.Slots*r.Ring.Grain
@@ -311,7 +307,7 @@ func (s *story) count() error {
 	look := Ask{Claims: []Claim{{Rule: r, Cost: 1, Windows: w}}}
 	look.Answer(allIn(s.now), []*Cell{s.cell})
 	if r.Shape == limit.Calendar && s.now < s.at {
-		return nil // the clock ran back, and the window is the latest nevertheless
+		return nil // the clock ran backwards, so the current window is still the latest
 	}
 	s.at = max(s.at, s.now)
 	if left := look.Grants[0].Left; left > max(0, r.Amount-sum) {
@@ -320,8 +316,8 @@ func (s *story) count() error {
 	return nil
 }
 
-// TestWaitAndResetAreExact: a microsecond earlier there is nothing yet, and then it
-// is.
+// TestWaitAndResetAreExact checks that units are available at the predicted instant, and not a microsecond
+// earlier.
 func TestWaitAndResetAreExact(t *testing.T) {
 	cases(t, 3000, func(rng *rand.Rand) error {
 		rules := anyBuckets(rng)
@@ -343,7 +339,7 @@ func TestWaitAndResetAreExact(t *testing.T) {
 	})
 }
 
-// look is what the cell says to a claim at another instant, without a trace.
+// look returns the grant of a claim at another instant, without changing the story.
 func (s *story) look(at int64, k Claim) Grant {
 	c := *s.cell
 	c.Slots = slices.Clone(c.Slots)
@@ -375,7 +371,7 @@ func (s *story) exactly(k Claim) error {
 	return nil
 }
 
-// TestACellKeepsWithinADouble: a script has 53 bits for each number.
+// TestACellKeepsWithinADouble checks that all numbers have at most 53 bits, as scripts need.
 func TestACellKeepsWithinADouble(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
 		rules := anyBuckets(rng)
@@ -388,7 +384,7 @@ func TestACellKeepsWithinADouble(t *testing.T) {
 			(&Ask{Claims: []Claim{k}}).Answer(allIn(s.now), []*Cell{s.cell})
 			s.cell.Settle(allIn(s.now), &Settlement{Rule: s.rule(), Windows: s.windows(), Owe: 1 + rng.Int64N(math.MaxInt64), Pause: time.Duration(rng.Int64N(math.MaxInt64))})
 			c := s.cell
-			for range 5 { // all of it comes back
+			for range 5 { // return all units
 				if r := s.rule(); r.Shape == limit.Bucket {
 					mark := c.mark(r)
 					c.Settle(allIn(s.now), &Settlement{Rule: r, Back: 40 * r.Most(), Mark: mark})
@@ -405,8 +401,8 @@ func TestACellKeepsWithinADouble(t *testing.T) {
 	})
 }
 
-// TestAnotherShapeKeepsWhatHasGone: what has not come again in a cell counts as if it
-// had gone when the shape changed.
+// TestAnotherShapeKeepsWhatHasGone checks that units in use count as used at the instant when the limit changes
+// its shape.
 func TestAnotherShapeKeepsWhatHasGone(t *testing.T) {
 	const now = 1e15
 	per := time.Hour
@@ -447,8 +443,8 @@ func TestAPauseIsRoundedUp(t *testing.T) {
 	}
 }
 
-// TestAChangeVoidsMarksOfItsInstant: what came back before the change is not known
-// any more, and so not how low those stand who took before it.
+// TestAChangeVoidsMarksOfItsInstant checks marks from the instant of a change. The earlier returns and the
+// positions of units taken before are unknown then.
 func TestAChangeVoidsMarksOfItsInstant(t *testing.T) {
 	slow := Rule{Shape: limit.Bucket, Meter: bucket.Meter{Unit: 100, Drain: 1, Cap: 1000}}
 	fast := Rule{Shape: limit.Bucket, Meter: bucket.Meter{Unit: 100, Drain: 2, Cap: 1000}}

@@ -11,7 +11,7 @@ import (
 
 func units(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
 
-// upTo is a number of any order of magnitude from 1 to n.
+// upTo returns a number from 1 to n of a random order of magnitude.
 func upTo(rng *rand.Rand, n int64) int64 {
 	v := int64(1)
 	for v < n/16 && rng.IntN(8) > 0 {

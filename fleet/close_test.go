@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// TestCloseInTime is that Close takes no longer than it may, though the store does not answer.
+// TestCloseInTime checks that Close ends with its context, even if the store does not respond.
 func TestCloseInTime(t *testing.T) {
 	for range 8 {
 		synctest.Test(t, func(t *testing.T) {

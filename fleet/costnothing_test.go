@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A limit that costs a call nothing does not hold it, whoever keeps the limit.
+// A limit that costs a call no units does not delay it, be it local or shared.
 func TestAPausedLimitDoesNotHoldWhatItCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := limit.Limit{Name: "tokens", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}

@@ -10,18 +10,18 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A crash is a fleet with the default options in which processes end without a word.
+// A crash is a fleet with the default options in which processes are killed.
 type crash struct {
 	name     string
 	limit    limit.Limit
-	demand   []float64 // calls per second, of each process at the start
+	demand   []float64 // calls per second of each process at the start
 	lock     bool      // all processes run on one machine and have member files
 	play     func(w *outage)
-	from, to time.Duration // the span in which the limit must be used
+	from, to time.Duration // the period in which the limit must be used
 	want     float64       // percent of the limit
 }
 
-// restart kills a process at an instant and starts its successor after a while.
+// restart kills a process and later starts its successor.
 func restart(w *outage, id int, at, after time.Duration) {
 	w.at(at, func() {
 		p := w.procs[id]
@@ -52,7 +52,7 @@ var crashes = []crash{
 			for id := range 4 {
 				w.at(40*sec, w.procs[id].kill)
 			}
-		}, 103 * sec, 120 * sec, 75}, // the other four want 80/s
+		}, 103 * sec, 120 * sec, 75}, // the other four request 80 per second
 	{"the only process of a rolling limit restarts after 1 s", rollingLimit(1000, 10*sec), []float64{150}, false,
 		func(w *outage) { restart(w, 0, 30*sec, sec) }, 53 * sec, 83 * sec, 90},
 
@@ -99,8 +99,9 @@ var crashes = []crash{
 		}, 61 * sec, 80 * sec, 95},
 }
 
-// TestCrashStopsFleetForOutageAtMost kills processes without a word: their parts are others' after Options.Outage,
-// which is 10 s by default, or at once if a process on the same machine reports their deaths. The limit is never exceeded.
+// TestCrashStopsFleetForOutageAtMost kills processes. Other processes get their parts after Options.Outage, 10
+// s by default. If a process on the same machine reports the deaths, they get them immediately. The limit is
+// never exceeded.
 func TestCrashStopsFleetForOutageAtMost(t *testing.T) {
 	for _, c := range crashes {
 		t.Run(c.name, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 )
 
-// beats is one member's side of its beats, in microseconds.
+// beats is the heartbeat state of one member, in microseconds.
 type beats struct {
 	m    *Members
 	beat Beat
@@ -18,7 +18,7 @@ func (b *beats) at(now int64) Standing {
 	return a
 }
 
-// membersWithPart is a group in which one member holds all, as of the instant.
+// membersWithPart returns a group in which one member holds all parts at the instant.
 func membersWithPart(life int64) (m *Members, b *beats, now int64) {
 	const second = 1_000_000
 	m = NewMembers(0, true)
@@ -29,12 +29,13 @@ func membersWithPart(life int64) (m *Members, b *beats, now int64) {
 	return m, b, now
 }
 
-// TestDeadMemberOfRollingLimitCountsAsSpent reports the death of a member that may have used its part: for a window
-// all of that counts as spent. One that died before it could use its part, or did not use it, has spent nothing of it.
+// TestDeadMemberOfRollingLimitCountsAsSpent reports the death of a member that may have used its part. All of
+// that part counts as spent for a window. A member that died before it could use its part, or did not use it,
+// has spent no units.
 func TestDeadMemberOfRollingLimitCountsAsSpent(t *testing.T) {
 	const second = 1_000_000
 	for _, c := range []struct {
-		silent int64 // for so long before the report
+		silent int64 // how long before the report
 		idle   bool
 		stale  int64
 	}{{second / 8, false, 0}, {3 * second, false, Whole}, {3 * second, true, 0}} {
@@ -56,8 +57,8 @@ func TestDeadMemberOfRollingLimitCountsAsSpent(t *testing.T) {
 	}
 }
 
-// TestStoreThatComesBackKeepsParts has a store away for longer than it keeps parts. When it is back it keeps them for
-// that time, until each member has been heard.
+// TestStoreThatComesBackKeepsParts makes a store unavailable for longer than it reserves parts. When it is
+// back, it reserves them for that time again, until each member has sent a heartbeat.
 func TestStoreThatComesBackKeepsParts(t *testing.T) {
 	const second = 1_000_000
 	m, b, now := membersWithPart(10 * second)
@@ -83,8 +84,8 @@ func TestStoreThatComesBackKeepsParts(t *testing.T) {
 	}
 }
 
-// TestPartIsNotedBeforeItIsUsed kills a process that has used its part of a rolling limit while the store was away. Its
-// file says so, and the store counts the part as spent.
+// TestPartIsNotedBeforeItIsUsed kills a process that has used its part of a rolling limit during an outage. Its
+// member file contains that, and the store counts the part as spent.
 func TestPartIsNotedBeforeItIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newOutage(t, 1, rollingLimit(1000, 10*sec))

@@ -11,11 +11,11 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// deaf is a store that is away, and then hears beats, but nothing that is owed.
+// deaf is a store that is unavailable, and then accepts heartbeats but no debts.
 type deaf struct {
 	faulty
 	debts atomic.Bool
-	owed  atomic.Int64 // that it has heard of
+	owed  atomic.Int64 // reported debts
 }
 
 func (s *deaf) Take(ctx context.Context, a *Ask) error {
@@ -30,14 +30,14 @@ func (s *deaf) Take(ctx context.Context, a *Ask) error {
 	return err
 }
 
-// What was spent without the store is told by the limit in force: told by the shorter window of before a
-// reload, the store would forget what counts in the longer one.
+// Debts are reported by the limit in force. If they were reported by the shorter window from before a reload,
+// the store would drop units that still count in the longer one.
 func TestADebtIsToldByTheLimitInForce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := rollingLimit(200, 10*sec)
 		s := &deaf{faulty: faulty{Store: NewMemory(nil)}}
 		fleets, regs := fleetOf(t, 1, s, l, Options{Without: Without{}})
-		until := func(d time.Duration) { // calls for so long
+		until := func(d time.Duration) { // calls for the duration d
 			for end := clock.System.Now() + d; clock.System.Now() < end; {
 				goOne(context.Background(), clock.System.Now(), limit.Charge{Registry: regs[0], Key: "", Cost: 1})
 				time.Sleep(200 * time.Millisecond)
@@ -58,7 +58,7 @@ func TestADebtIsToldByTheLimitInForce(t *testing.T) {
 		if err := regs[0].Set(clock.System.Now(), l); err != nil {
 			t.Fatal(err)
 		}
-		// Another process that has the longer window already looks, so that the store knows of it.
+		// Another process reads the limit with the longer window, so that the store knows it.
 		_, others := fleetOf(t, 1, s, l, Options{})
 		goOne(context.Background(), clock.System.Now(), limit.Charge{Registry: others[0], Key: "", Cost: 1})
 		m := s.Store.(*Memory)
@@ -69,7 +69,7 @@ func TestADebtIsToldByTheLimitInForce(t *testing.T) {
 		}
 		counted := count()
 		s.debts.Store(false)
-		time.Sleep(9 * sec) // all of before has left the shorter window
+		time.Sleep(9 * sec) // all earlier units have left the shorter window
 		if n := count(); counted == 0 || s.owed.Load() != own || n < counted+own {
 			t.Errorf("%d count after %d and %d more that are owed, of which %d were told", n, counted, own, s.owed.Load())
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// standsStill is a store whose next asks take so long, or as long as their context lets them: of one that hears only of
-// deadlines, that is until its deadline.
+// standsStill is a store whose next requests take as long as trips, or until their context ends. With deadlines
+// set, it only observes the deadline of the context.
 type standsStill struct {
 	Store
-	trips     []time.Duration // of the next asks; 1ms after that
+	trips     []time.Duration // of the next requests; later ones take 1ms
 	deadlines bool
 	asked     int
 }
@@ -33,7 +33,7 @@ func (s *standsStill) Take(ctx context.Context, a *Ask) error {
 		ctx, cancel = context.WithDeadline(context.Background(), at)
 		defer cancel()
 	}
-	// The store has done it, and stands still with the answer.
+	// The store has executed the request and delays the response.
 	err := s.Store.Take(ctx, a)
 	if errs := clock.System.Sleep(ctx, trip); errs != nil {
 		a.Grants, a.Granted = nil, 0
@@ -42,8 +42,8 @@ func (s *standsStill) Take(ctx context.Context, a *Ask) error {
 	return err
 }
 
-// A call whose caller leaves while it asks the store for all of its line leaves at once, or where the store hears only of
-// deadlines within 20 ms; what it asked for is asked for again, once, and given to those who wait.
+// A caller can leave while its call makes the request for its line. It leaves immediately, or within 20 ms if
+// the store only observes deadlines. The request is repeated once, and its units go to the waiting calls.
 func TestADriverThatLeavesIsNotKeptByTheStore(t *testing.T) {
 	for _, deadlines := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestADriverThatLeavesIsNotKeptByTheStore(t *testing.T) {
 					t.Errorf("deadlines alone %v: the driver left after %v: %v, want after %v", deadlines, took, err, most)
 				}
 			}()
-			synctest.Wait() // it asks
+			synctest.Wait() // the request is sent
 			next := make(chan struct{})
 			go func() {
 				defer close(next)
@@ -92,7 +92,7 @@ func TestADriverThatLeavesIsNotKeptByTheStore(t *testing.T) {
 	}
 }
 
-// lateBeat is a store that keeps the next beat until it may answer.
+// lateBeat is a store that delays the next heartbeat until it may respond.
 type lateBeat struct {
 	*standsStill
 	next chan chan struct{}
@@ -107,8 +107,8 @@ func (s *lateBeat) Beat(ctx context.Context, b *Beat) (Standing, error) {
 	return s.Store.Beat(ctx, b)
 }
 
-// An ask that takes longer than its driver waits is no failure of the store, though a beat that is answered meanwhile says
-// that answers take long now: what came back with the ask is not lost.
+// A request that takes longer than its driver waits is no failure of the store. That holds even if a heartbeat
+// response meanwhile shows that responses take long. The units that the request returned are not lost.
 func TestABeatThatIsLateMakesNoFailureOfAnAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lateBeat{&standsStill{Store: NewMemory(nil)}, make(chan chan struct{})}
@@ -119,14 +119,14 @@ func TestABeatThatIsLateMakesNoFailureOfAnAsk(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Start()
-		time.Sleep(10 * time.Second) // of the bubble's time: it is known how long answers take
+		time.Sleep(10 * time.Second) // virtual time: response times are known
 		p, ok, err := take(t.Context(), r, 300, clock.System.Now())
 		if !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		may := make(chan struct{})
 		s.next <- may
-		time.Sleep(300 * time.Millisecond) // of the bubble's time: so long the beat is on its way
+		time.Sleep(300 * time.Millisecond) // virtual time: the duration of the heartbeat
 		s.trips = []time.Duration{time.Minute}
 		time.AfterFunc(soonest/2, func() { close(may) })
 		p.Settle(clock.System.Now(), map[string]int64{"tokens": 100})

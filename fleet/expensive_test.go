@@ -12,12 +12,12 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A call that costs so much that it must be refused takes nobody along: cheap ones behind it, and
-// those that come later, are served as soon as there is enough for them.
+// A call that is refused because of its high cost does not cause other refusals. Cheap calls behind it and
+// later ones are served as soon as there are enough units for them.
 func TestADearCallRefusesNoCheapOnes(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		burst    int64 // set when all wait; 0 leaves it
+		burst    int64 // set when all calls wait; 0 leaves it
 		patience time.Duration
 		dear     int64
 		behind   int

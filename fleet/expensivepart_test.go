@@ -11,8 +11,9 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// TestExpensiveCallsTakeNoPartsOfOthers: processes make calls of 1 and, now and then, of more than half of the burst. While the
-// store is away each serves small calls, and refuses a large one with the reason that its part is too small.
+// TestExpensiveCallsTakeNoPartsOfOthers has processes make calls of cost 1 and, rarely, of more than half of
+// the burst. During an outage each process serves small calls, and refuses a large one because its part is too
+// small.
 func TestExpensiveCallsTakeNoPartsOfOthers(t *testing.T) {
 	for _, shape := range []limit.Shape{limit.Bucket, limit.Rolling} {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,8 +19,8 @@ var (
 	faultNamed = flag.String("fault", "", "with -faults: play only rows that contain this")
 )
 
-// playsRow reports whether -fault chooses the row that begins with the name. It returns the row as it is on the page, "" if it is
-// not there.
+// playsRow reports whether -fault selects the row that begins with the name. It returns the row from the page,
+// or "" if it is missing.
 func playsRow(page, name string) (row string, plays bool) {
 	if _, rest, ok := strings.Cut(page, "| "+name+" |"); ok {
 		rest, _, _ = strings.Cut(rest, "\n")
@@ -32,9 +32,9 @@ func playsRow(page, name string) (row string, plays bool) {
 // A fault happens to a fleet of eight processes with the default options, faultAt after its start.
 type fault struct {
 	name  string
-	lasts time.Duration // 0 if it is over at once
+	lasts time.Duration // 0 if it is over immediately
 	lock  bool          // all processes run on one machine
-	n     int           // processes; 0 means eight
+	n     int           // number of processes; 0 means eight
 	rtt   time.Duration // 0 means 2 ms
 	loss  float64
 	play  func(w *outage)
@@ -42,7 +42,7 @@ type fault struct {
 
 const faultAt = 90 * sec
 
-// restartAll ends all processes, with a word or without, and starts as many.
+// restartAll ends all processes, by kill or leave, and starts as many.
 func restartAll(end func(p *process), after time.Duration) func(w *outage) {
 	return func(w *outage) {
 		for id, p := range w.procs {
@@ -51,7 +51,7 @@ func restartAll(end func(p *process), after time.Duration) func(w *outage) {
 	}
 }
 
-// hang has calls to the store go unanswered for a while.
+// hang leaves requests to the store without a response for a while.
 func hang(lasts time.Duration) func(w *outage) {
 	return func(w *outage) {
 		w.blind = true
@@ -70,7 +70,7 @@ func killBusiest(again bool) func(w *outage) {
 	}
 }
 
-// killInTurn kills the busiest process 12 times, 5 s apart, and starts another in its place.
+// killInTurn kills the busiest process 12 times, 5 s apart, and starts its successor.
 func killInTurn(w *outage) {
 	for i := range 12 {
 		w.at(faultAt+time.Duration(i)*5*sec, func() {
@@ -86,7 +86,7 @@ func killInTurn(w *outage) {
 	}
 }
 
-// scale has 49 processes join the first one, and 45 of them leave.
+// scale makes 49 processes join the first one, and 45 of them leave.
 func scale(w *outage) {
 	for i := range 49 {
 		w.at(faultAt+3*sec, func() {
@@ -104,7 +104,8 @@ func restart4(w *outage) {
 	}
 }
 
-// addUpstream has all processes begin to use an upstream that the store does not know. Only its limit counts from then on.
+// addUpstream makes all processes use an upstream that the store does not know. From then on, only its limit is
+// measured.
 func addUpstream(w *outage) {
 	w.at(faultAt, func() {
 		w.mu.Lock()
@@ -147,7 +148,8 @@ var faults = []fault{
 	{name: "half of the processes are cut off for 8 s", lasts: 8 * sec, play: cutFrom(faultAt, faultAt+8*sec)},
 }
 
-// faultLimits are those of which each fault is played: 100 a second, by the calendar less than that is wanted.
+// faultLimits are the limits with which each fault is simulated: 100 per second. Of the quota, the demand is
+// lower.
 var faultLimits = []struct {
 	limit limit.Limit
 	total float64 // calls per second
@@ -157,9 +159,10 @@ var faultLimits = []struct {
 	{limit.Limit{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 360_000}, Every: bucket.Hour}, 80},
 }
 
-// run plays the fault: the percentage of the limit (or of what is wanted of a quota) that is used during it, or in the
-// 20 s after its begin if it is over at once; how long after its end it takes until 95% are used in a second, and in
-// the five from there on; and by how many units a window was exceeded.
+// run simulates the fault. use is the used percentage of the limit, or of the demand of a quota: during the
+// fault, or in 20 s after its begin if it has no duration. back is the time after its end until the usage is
+// 90% in a second and 95% in the five seconds from there. over is the number of units by which a window was
+// exceeded.
 func (f *fault) run(t *testing.T, l limit.Limit, total float64) (use float64, back time.Duration, over int64) {
 	w := newOutage(t, 1, l)
 	n := max(1, f.n)
@@ -205,7 +208,7 @@ func (f *fault) run(t *testing.T, l limit.Limit, total float64) (use float64, ba
 
 const faultBegin, faultEnd = "<!-- faults: begin; go test ./fleet -run TestFaultPage -faults writes it -->\n", "<!-- faults: end -->\n"
 
-// TestFaultPage checks that bench/records/outages.md has a row for each fault, and no limit that was exceeded.
+// TestFaultPage checks that bench/records/outages.md has a row for each fault, and that no limit was exceeded.
 func TestFaultPage(t *testing.T) {
 	page := filepath.Join("..", "bench", "records", "outages.md")
 	text, err := os.ReadFile(page)

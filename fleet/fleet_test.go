@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A tally is when each unit was let go, by a clock that all share.
+// A tally is the instants at which units were used, by one clock.
 type tally struct {
 	mu sync.Mutex
 	at []time.Duration
@@ -29,7 +29,7 @@ func (r *tally) add(at time.Duration, n int64) {
 	}
 }
 
-// over says by how much any window has more than the limit allows.
+// over returns by how much a window exceeds the limit.
 func (r *tally) over(l limit.Limit) (worst int64, where string) {
 	slices.Sort(r.at)
 	for i, from := range r.at {
@@ -54,7 +54,7 @@ func (r *tally) over(l limit.Limit) (worst int64, where string) {
 	return worst, where
 }
 
-// fleetOf is several processes that share a limit through one store.
+// fleetOf returns several processes that share a limit through one store.
 func fleetOf(t *testing.T, n int, s Store, l limit.Limit, o Options) (fleets []*Fleet, regs []*limit.Registry) {
 	t.Helper()
 	for range n {
@@ -76,7 +76,7 @@ func fleetOf(t *testing.T, n int, s Store, l limit.Limit, o Options) (fleets []*
 	return fleets, regs
 }
 
-// goOne takes one call through a permit as the root does.
+// goOne makes one call as package weir does.
 func goOne(ctx context.Context, until time.Duration, charges ...limit.Charge) (bool, limit.Verdict, error) {
 	var p limit.Charges
 	for _, c := range charges {
@@ -141,7 +141,7 @@ func hammer(t *testing.T, l limit.Limit, o Options, d time.Duration) *tally {
 	return rec
 }
 
-// Calls to the store that fail bring nothing, whatever the calls before them brought.
+// A failed store request grants no units, even if earlier ones did.
 func TestAFleetHoldsTheLimitWhenCallsToTheStoreFail(t *testing.T) {
 	for _, l := range []limit.Limit{
 		{Name: "l", Rate: bucket.Rate{Amount: 400, Per: time.Second}},
@@ -168,7 +168,7 @@ func TestAFleetHoldsTheLimitWhenCallsToTheStoreFail(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			s.calls.Store(-1 << 20) // well again
+			s.calls.Store(-1 << 20) // healthy again
 			if worst, where := rec.over(l); worst > 0 {
 				t.Errorf("%v: %d over: %s", l, worst, where)
 			}
@@ -179,7 +179,7 @@ func TestAFleetHoldsTheLimitWhenCallsToTheStoreFail(t *testing.T) {
 	}
 }
 
-// stumbling is a store of which two calls in four fail, never three in a row.
+// stumbling is a store in which two requests of four fail, never three in a row.
 type stumbling struct {
 	Store
 	calls atomic.Int32
@@ -192,8 +192,7 @@ func (s *stumbling) Take(ctx context.Context, a *Ask) error {
 	return s.Store.Take(ctx, a)
 }
 
-// Who wakes long after the store has granted what he waited for does not use it: the
-// store may have forgotten it by then.
+// A call that wakes long after its grant does not use the units, since the store may no longer count them.
 func TestAFleetHoldsTheLimitWhenItsMachineStalls(t *testing.T) {
 	for _, l := range []limit.Limit{
 		{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second}},
@@ -205,15 +204,15 @@ func TestAFleetHoldsTheLimitWhenItsMachineStalls(t *testing.T) {
 			if worst, where := rec.over(l); worst > 0 {
 				t.Errorf("%v: %d over: %s", l, worst, where)
 			}
-			if len(rec.at) < 1400 { // beats are late, too: what a process is out of meanwhile it begins to use empty
+			if len(rec.at) < 1400 { // heartbeats are late as well; a process that is counted out meanwhile begins to use its part empty
 				t.Errorf("%v: only %d went", l, len(rec.at))
 			}
 		})
 	}
 }
 
-// halting is a clock on a machine that stands still for a while, one time in fifty, but not
-// before the answer of a store was looked at.
+// halting is a clock of a machine that stalls for a while at one reading in fifty, but never before the check
+// of a response.
 type halting struct {
 	clock.Clock
 	looks, halts atomic.Int32

@@ -11,7 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// What a flush gives back others can have, and however often a process flushes while it calls, nothing is over.
+// Other processes can use flushed units. The limit is not exceeded, however often a process flushes during
+// calls.
 func TestAFlushGivesBackAndNothingIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 1000, Per: time.Second, Burst: 1000}}

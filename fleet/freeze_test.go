@@ -12,17 +12,17 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// thawing is the clock of a machine that was frozen, its monotonic clock with it.
+// thawing is the clock of a machine that was frozen together with its monotonic clock.
 type thawing struct {
 	clock.Clock
-	frozen atomic.Int64 // for so long
+	frozen atomic.Int64 // the duration
 }
 
 func (c *thawing) Wall(at time.Duration) time.Time {
 	return c.Clock.Wall(at).Add(time.Duration(c.frozen.Load()))
 }
 
-// freezing is a store whose first answer finds the process frozen.
+// freezing is a store that freezes the process before its first response.
 type freezing struct {
 	Store
 	clock *thawing
@@ -40,7 +40,7 @@ func (s *freezing) Take(ctx context.Context, a *Ask) error {
 	return err
 }
 
-// What was leased before a process was frozen is not spent after it.
+// Units that were leased before a process was frozen are not spent after it.
 func TestALeaseIsDeadWhenEitherClockSaysSo(t *testing.T) {
 	for _, l := range []limit.Limit{
 		{Name: "l", Rate: bucket.Rate{Amount: 1000, Per: time.Second}},
@@ -51,7 +51,7 @@ func TestALeaseIsDeadWhenEitherClockSaysSo(t *testing.T) {
 			c := &thawing{Clock: clock.System}
 			_, regs := fleetOf(t, 1, NewMemory(nil), l, Options{Clock: c, Freezes: true})
 			p := leaseOf(regs[0].Get(0, ""))
-			for range 300 { // until it leases
+			for range 300 { // until the process leases units
 				if _, _, err := goOne(context.Background(), clock.System.Now(), limit.Charge{Registry: regs[0], Key: "", Cost: 1}); err != nil {
 					t.Fatal(err)
 				}
@@ -72,7 +72,7 @@ func TestALeaseIsDeadWhenEitherClockSaysSo(t *testing.T) {
 	}
 }
 
-// Nor is what a store granted before it.
+// Neither are units that a store granted before.
 func TestAnAnswerIsLateWhenEitherClockSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &thawing{Clock: clock.System}

@@ -13,13 +13,14 @@ import (
 // A longCall was granted at an instant, and is open until it reports.
 type longCall struct {
 	at   int64
-	cost int64 // what counts of it: the reservation, and once it has reported what it used
+	cost int64 // its counted units: the reservation, and after the report its usage
 	mark Mark
 	open bool
 }
 
-// TestReturnsNeverExceedTheLimit: whenever units come back, in whatever order, what open calls have reserved and others have
-// used is within the limit in every window, and a bucket is never less full than the fullest of these windows.
+// TestReturnsNeverExceedTheLimit returns units at any time and in any order. In every window, the reservations
+// of open calls and the usage of ended calls are within the limit. A bucket is never less full than the fullest
+// of these windows.
 func TestReturnsNeverExceedTheLimit(t *testing.T) {
 	cases(t, 400, func(rng *rand.Rand) error {
 		rate := bucket.Rate{Amount: 1 + rng.Int64N(1000), Per: time.Second, Burst: 1 + rng.Int64N(2000)}
@@ -27,11 +28,11 @@ func TestReturnsNeverExceedTheLimit(t *testing.T) {
 		m := &r.Meter
 		fill := m.Cap / m.Drain
 		c, now := new(Cell), int64(1e12)
-		patient := 1 + rng.Int64N(40) // how long calls take, in hundredths of what a full bucket drains in
+		patient := 1 + rng.Int64N(40) // duration of calls, in hundredths of the time in which a full bucket drains
 		pace := max(2, fill/(1+rng.Int64N(20))/(1+rng.Int64N(80)))
 		var calls []*longCall
 		steps := 800
-		if rng.IntN(40) == 0 { // the history is as long as it can be
+		if rng.IntN(40) == 0 { // the history is as long as possible
 			steps, pace = 8000, max(2, fill/40)
 		}
 		for step := range steps {
@@ -63,7 +64,7 @@ func TestReturnsNeverExceedTheLimit(t *testing.T) {
 			if steps > 800 && step%50 > 0 {
 				continue
 			}
-			// The fullest window, by what counts now.
+			// The fullest window, by the units that count now.
 			var sum, most int64
 			for i := len(calls) - 1; i >= 0; i-- {
 				sum += calls[i].cost * m.Unit
@@ -77,7 +78,8 @@ func TestReturnsNeverExceedTheLimit(t *testing.T) {
 	})
 }
 
-// A longCallsCase are calls that reserve k times what they use, and report after hold. A full bucket drains in fill.
+// A longCallsCase is calls that reserve k times their usage and report after hold. A full bucket drains in
+// fill.
 type longCallsCase struct {
 	k          float64
 	fill, hold time.Duration
@@ -87,12 +89,12 @@ func (l longCallsCase) String() string {
 	return fmt.Sprintf("k %v, burst of %v, calls of %v", l.k, l.fill, l.hold)
 }
 
-// allowed is the share of the rate that the limit allows such calls to use.
+// allowed returns the share of the rate that the limit allows such calls to use.
 func (l longCallsCase) allowed() float64 {
 	return min(1, (1+l.fill.Seconds()/l.hold.Seconds())/l.k)
 }
 
-// run is the share of the rate that a cell lets them use, of calls that want more than there is.
+// run returns the share of the rate that a cell allows them to use, if the demand is higher than the rate.
 func (l longCallsCase) run() (used float64, slots int) {
 	const rate, perBurst = 1_000_000, 60
 	r := &Rule{Name: "l", Shape: limit.Bucket, Meter: bucket.MeterOf(bucket.Rate{Amount: rate, Per: time.Second, Burst: int64(rate * l.fill.Seconds())})}
@@ -101,7 +103,7 @@ func (l longCallsCase) run() (used float64, slots int) {
 	uses := int64(float64(cost) / l.k)
 	fill, hold := l.fill.Microseconds(), l.hold.Microseconds()
 	warm := 2*hold + 2*fill
-	end := warm + (4+4*fill/hold)*hold // calls go in cycles of hold
+	end := warm + (4+4*fill/hold)*hold // calls have a cycle of hold
 	var open []longCall
 	var sum int64
 	for now := begin; now < begin+end; now += fill / perBurst / 4 {
@@ -123,7 +125,7 @@ func (l longCallsCase) run() (used float64, slots int) {
 	return float64(sum) / float64(end-warm) * 1e6 / rate, slots
 }
 
-// longCallsCases are combinations of what calls reserve and how long they take.
+// longCallsCases are combinations of reservations and durations.
 func longCallsCases() (all []longCallsCase) {
 	for _, k := range []float64{1.2, 2, 3} {
 		for _, fill := range []time.Duration{time.Second, 4 * time.Second, 15 * time.Second} {
@@ -135,8 +137,8 @@ func longCallsCases() (all []longCallsCase) {
 	return all
 }
 
-// TestCellLetsLongCallsUseWhatTheLimitAllows: units that calls reserved and did not use are used by others, however long the
-// calls take.
+// TestCellLetsLongCallsUseWhatTheLimitAllows checks that unused reservations are available to other calls, even
+// if calls take long.
 func TestCellLetsLongCallsUseWhatTheLimitAllows(t *testing.T) {
 	for _, l := range longCallsCases() {
 		used, slots := l.run()

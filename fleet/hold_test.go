@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// holdersOf is a store of which the test moves the clock, and what its limit grants at once.
+// holdersOf is a store whose clock the test sets, and the burst of its limit.
 type holdersOf struct {
 	t   *testing.T
 	m   *Memory
@@ -34,8 +34,9 @@ func (h *holdersOf) take(n int64, s *spec) int64 {
 	return a.Granted
 }
 
-// A process that leases and one that does not, and a limit before and after a reload that shortens
-// for how long grants hold: what the one still holds the other is not granted.
+// A process that leases shares a limit with one that does not. Similarly, a limit before a reload is shared
+// with the same limit after a reload that shortens holds. Units that one of them holds are not granted to the
+// other.
 func TestProcessesWithOtherLeasesShareALimit(t *testing.T) {
 	rate := func(amount int64, per time.Duration, burst int64) limit.Limit {
 		return limit.Limit{Name: "l", Rate: bucket.Rate{Amount: amount, Per: per, Burst: burst}}
@@ -59,7 +60,7 @@ func TestProcessesWithOtherLeasesShareALimit(t *testing.T) {
 	}
 }
 
-// A cell that is full again is kept for as long as what it granted may go.
+// A full cell is kept as long as its grants may be used.
 func TestACellIsKeptWhileItsGrantsAreHeld(t *testing.T) {
 	l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: sec, Burst: 100}}
 	leased := newSpec(l, 250*time.Millisecond, 10*time.Millisecond)
@@ -76,8 +77,8 @@ func TestACellIsKeptWhileItsGrantsAreHeld(t *testing.T) {
 	}
 }
 
-// What comes as often as it can by turns from processes that hold for different times is not starved:
-// all of the rate is used.
+// Processes with different holds take units in turns as fast as possible. None starves, and the complete rate
+// is used.
 func TestTurnsOfHoldersUseTheRate(t *testing.T) {
 	l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: sec, Burst: 100}}
 	leased, not := newSpec(l, 250*time.Millisecond, 10*time.Millisecond), newSpec(l, -1, 10*time.Millisecond)
@@ -96,7 +97,7 @@ func TestTurnsOfHoldersUseTheRate(t *testing.T) {
 	}
 }
 
-// A hooked store does something while an ask is under way.
+// A hooked store calls a function during a request.
 type hooked struct {
 	Store
 	do func(a *Ask)
@@ -110,8 +111,7 @@ func (h *hooked) Take(ctx context.Context, a *Ask) error {
 	return err
 }
 
-// A reload that lets grants hold longer, while an ask is under way, does not let what it brings be
-// held for longer than the store was told.
+// A reload lengthens the hold during a request. The grant is valid only for the hold that the request stated.
 func TestAGrantIsHeldNoLongerThanItWasAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 1000, Per: sec, Burst: 100}}
@@ -149,7 +149,8 @@ func TestAGrantIsHeldNoLongerThanItWasAskedFor(t *testing.T) {
 	})
 }
 
-// What a full bucket shows is what the store grants at once; what is missing to the burst is shown, too.
+// A full bucket reports as available what the store grants at once. The rest of the burst is reported as
+// withheld.
 func TestWhatTheStoreHoldsBackIsTheRestOfTheBurst(t *testing.T) {
 	rate := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: sec, Burst: 100}}
 	for name, c := range map[string]struct {
@@ -158,7 +159,7 @@ func TestWhatTheStoreHoldsBackIsTheRestOfTheBurst(t *testing.T) {
 		want  int64
 	}{
 		"leased":                {rate, 250 * time.Millisecond, 25},
-		"not leased":            {rate, -1, 1}, // the guard's
+		"not leased":            {rate, -1, 1}, // the guard
 		"too small to be held":  {limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 5, Per: time.Minute, Burst: 5}}, 250 * time.Millisecond, 0},
 		"in any window":         {limit.Limit{Name: "l", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 100, Per: time.Minute}}, 250 * time.Millisecond, 0},
 		"by windows of a clock": {limit.Limit{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100}, Every: bucket.Minute}, 250 * time.Millisecond, 0},
@@ -181,8 +182,8 @@ func TestWhatTheStoreHoldsBackIsTheRestOfTheBurst(t *testing.T) {
 	}
 }
 
-// A unit weighs the same however far the store is, so that a cell keeps what may come back when the guard follows the
-// distance. The store may hold back more of the burst.
+// The weight of a unit does not depend on the distance of the store. So a cell keeps its history when the guard
+// changes. The store may withhold more of the burst.
 func TestUnitWeighsTheSameAtAnyDistance(t *testing.T) {
 	for _, l := range []limit.Limit{rate(6, 400, time.Minute), rate(10, 10, time.Minute), rate(1, 20, sec), rate(2, 5, sec), rate(1, 3, time.Hour), rate(100, 100, sec)} {
 		for _, base := range []time.Duration{time.Millisecond, defaultGuard, 50 * time.Millisecond} {

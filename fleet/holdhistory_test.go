@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Processes with leases and guards of all kinds, which let go what they were granted as late as they may or
-// sooner, and give some back, are never over the limit.
+// Processes have leases and guards of all kinds, use their grants as late as allowed or earlier, and return
+// some. The limit is never exceeded.
 func TestHoldersAreNeverOver(t *testing.T) {
 	for seed := range uint64(campaign.Histories(100, 500)) {
 		rng := rand.New(rand.NewPCG(seed, 77))
@@ -22,13 +22,13 @@ func TestHoldersAreNeverOver(t *testing.T) {
 			h.pass()
 			h.step()
 		}
-		if over := h.over(); over > float64(amount)/1000+0.01 { // what went in one millisecond counts at once
+		if over := h.over(); over > float64(amount)/1000+0.01 { // units of one millisecond count together
 			t.Errorf("seed %d: %d/s, burst %d: %.2f over", seed, amount, burst, over)
 		}
 	}
 }
 
-// The same of limits of few units, whose processes are at different distances from the store and change them.
+// The same for limits of few units, whose processes have different and changing distances to the store.
 func TestHoldersAtAnyDistanceAreNeverOver(t *testing.T) {
 	for seed := range uint64(campaign.Histories(100, 500)) {
 		rng := rand.New(rand.NewPCG(seed, 78))
@@ -41,7 +41,7 @@ func TestHoldersAtAnyDistanceAreNeverOver(t *testing.T) {
 				h.specs = append(h.specs, s)
 			}
 		}
-		if len(h.specs) == 0 { // too small to allow for a delay
+		if len(h.specs) == 0 { // the limit is too small for a delay
 			continue
 		}
 		for range 1500 {
@@ -54,14 +54,14 @@ func TestHoldersAtAnyDistanceAreNeverOver(t *testing.T) {
 	}
 }
 
-// A holdHistory is of processes that differ in for how long they hold.
+// A holdHistory is a history of processes with different holds.
 type holdHistory struct {
 	*holdersOf
 	rng   *rand.Rand
 	rate  bucket.Rate
 	specs []*spec
 	begin time.Time
-	went  map[int64]int64 // by millisecond
+	went  map[int64]int64 // used units by millisecond
 	last  int64
 }
 
@@ -76,7 +76,7 @@ func newHoldHistory(t *testing.T, rng *rand.Rand, l limit.Limit) *holdHistory {
 
 func (h *holdHistory) any() *spec { return h.specs[h.rng.IntN(len(h.specs))] }
 
-// pass lets time pass: none, a little, some seconds, or longer than the longest hold is remembered.
+// pass advances time by nothing, a little, some seconds, or more than the longest hold is remembered.
 func (h *holdHistory) pass() {
 	var most time.Duration
 	switch n := h.rng.IntN(60); {
@@ -92,7 +92,7 @@ func (h *holdHistory) pass() {
 	h.now = h.now.Add(time.Duration(h.rng.Int64N(int64(most))).Truncate(time.Millisecond))
 }
 
-// step is an ask of one of them. Some of what it gets goes, at the latest when it must.
+// step makes a request of one process. Some of its grant is used, at the latest when it expires.
 func (h *holdHistory) step() {
 	s := h.any()
 	cost := h.rng.Int64N(4) * h.rng.Int64N(3)
@@ -127,7 +127,7 @@ func (h *holdHistory) do(a *Ask) {
 	}
 }
 
-// over is by how many units all that went was over the limit, at worst.
+// over returns by how many units the usage exceeded the limit at worst.
 func (h *holdHistory) over() (worst float64) {
 	level, was := 0.0, int64(0)
 	for at := range h.last + 1 {

@@ -7,13 +7,13 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// What a refused caller is told that it lacks is what is said of the limit at the same instant: else a refusal
-// says both that a quota is used up and that nobody knows.
+// The shortage in a refusal agrees with the state of the limit at the same instant. Otherwise a refusal would
+// report that a quota is used up, and also that its state is unknown.
 func TestWhoWaitsInVainHearsWhatIsSaidOfTheLimit(t *testing.T) {
 	l := limit.Limit{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day}
 	r, p := cutLease(t, l)
 	g := p.group
-	g.standing.part, g.standing.rules.without = 0, Without{} // it holds none, and its beat is not answered yet
+	g.standing.part, g.standing.rules.without = 0, Without{} // it holds no part, and its heartbeat has no response yet
 	now := 3 * sec
 	p.seen = sight{known: true, at: now - sec, grant: Grant{Left: 0, Reset: 1000 * sec, Wait: 1000 * sec}}
 	q := g.queue([]*lease{p})

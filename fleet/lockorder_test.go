@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Calls that go on without the store, and what tells the store what came back, take the
-// locks of group, queue and lease in one order: in another they wait for each other for ever.
+// Calls that are served without the store and reports of returned units lock group, queue and lease in the same
+// order. Otherwise they would deadlock.
 func TestGoingAloneAndGivingBackDoNotWaitForEachOther(t *testing.T) {
 	s := &faulty{Store: NewMemory(nil)}
 	s.down.Store(true)

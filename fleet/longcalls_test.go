@@ -16,16 +16,16 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// longUse is what processes use whose calls reserve k times what they use and report after hold. They always want more than
-// there is.
+// longUse is processes whose calls reserve k times their usage and report after hold. Their demand is always
+// higher than the limit.
 type longUse struct {
 	limit     limit.Limit
 	options   Options
 	processes int
 	k         float64
 	hold      time.Duration
-	cost      int64         // that a call reserves
-	again     time.Duration // after which those who were refused come again, more or less
+	cost      int64         // the reservation of a call
+	again     time.Duration // the approximate time before refused calls retry
 
 	mu   sync.Mutex
 	all  []use
@@ -36,7 +36,7 @@ func (u *longUse) String() string {
 	return fmt.Sprintf("%v, burst %d, lease %v, %d processes, k %v, calls of %v", u.limit, u.limit.Full(), u.options.Lease, u.processes, u.k, u.hold)
 }
 
-// run returns the units that are used in the time from begin to end, for which calls go.
+// run makes calls, and returns the units that are used from begin to end.
 func (u *longUse) run(t *testing.T, begin, end time.Duration) (used int64, regs []*limit.Registry) {
 	_, regs = fleetOf(t, u.processes, nearby(), u.limit, u.options)
 	start := clock.System.Now()
@@ -77,8 +77,8 @@ func (u *longUse) run(t *testing.T, begin, end time.Duration) (used int64, regs 
 	return used, regs
 }
 
-// goes notes a call, and by how much what open calls have reserved and others have used passes the limit in any window that
-// ends now.
+// goes records a call. It also records by how much the reservations of open calls and the usage of ended ones
+// exceed the limit in any window that ends now.
 func (u *longUse) goes(now time.Duration) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -99,8 +99,9 @@ func (u *longUse) goes(now time.Duration) int {
 	return len(u.all) - 1
 }
 
-// TestLongCallsUseWhatABucketAllows: where calls reserve k times what they use and report after H, a limit allows
-// min(1, (1 + burst/(rate x H))/k) of its rate. The burst is what the store keeps: leases hold some of it back.
+// TestLongCallsUseWhatABucketAllows has calls that reserve k times their usage and report after H. The limit
+// allows min(1, (1 + burst/(rate x H))/k) of its rate. The burst is the store's, without the units withheld for
+// leases.
 func TestLongCallsUseWhatABucketAllows(t *testing.T) {
 	for _, lease := range []time.Duration{-1, 0} {
 		for _, processes := range []int{1, 8} {
@@ -138,8 +139,8 @@ func (u *longUse) usesBucket(t *testing.T, fill time.Duration) {
 	}
 }
 
-// TestLongCallsUseWhatARollingLimitAllows: units count for a window W from their grant, or until they come back. So calls
-// use 1/(1 + (k-1) x min(1, H/W)) of the amount in each window.
+// TestLongCallsUseWhatARollingLimitAllows: units count for a window W after their grant, or until they return.
+// So calls use 1/(1 + (k-1) x min(1, H/W)) of the amount in each window.
 func TestLongCallsUseWhatARollingLimitAllows(t *testing.T) {
 	for _, processes := range []int{1, 4} {
 		for _, k := range []float64{1.2, 3} {
@@ -147,7 +148,7 @@ func TestLongCallsUseWhatARollingLimitAllows(t *testing.T) {
 				u := &longUse{options: Options{}, processes: processes, k: k, hold: hold, cost: 600, again: 200 * time.Millisecond}
 				u.limit = limit.Limit{Name: "l", Unit: "tokens", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 60_000, Per: time.Minute}}
 				synctest.Test(t, func(t *testing.T) {
-					// Calls go in cycles of a window and of what is open.
+					// Calls have a cycle of a window plus the duration of a call.
 					begin, d := 2*u.hold+2*time.Minute, 40*max(time.Minute, u.hold)
 					used, _ := u.run(t, begin, begin+d)
 					share := float64(used) / d.Seconds() / u.limit.PerSecond()
@@ -162,8 +163,8 @@ func TestLongCallsUseWhatARollingLimitAllows(t *testing.T) {
 	}
 }
 
-// TestLongCallsUseWhatACalendarLimitAllows: all that is left is reserved, and the (k-1)/k of it that comes back after H is
-// reserved again. So the share of the amount that is used in a window of n times H is 1 - (1-1/k)^n at least.
+// TestLongCallsUseWhatACalendarLimitAllows: calls reserve all remaining units, and (k-1)/k of them return after
+// H and are reserved again. So in a window of n times H, at least 1 - (1-1/k)^n of the amount is used.
 func TestLongCallsUseWhatACalendarLimitAllows(t *testing.T) {
 	for _, processes := range []int{1, 4} {
 		for _, k := range []float64{3} {

@@ -12,12 +12,12 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// forgetful is a store that does not know for a while what has gone of a calendar window, and
-// then has been told that it is new. It notes what processes say to have seen.
+// forgetful is a store that for a while does not know the usage of a calendar window, and is then declared new.
+// It records the usage that processes report in claims.
 type forgetful struct {
 	Store
 	dark       atomic.Bool
-	hangs      atomic.Bool // it answers no ask
+	hangs      atomic.Bool // it does not respond to requests
 	seen, back int64
 }
 
@@ -46,8 +46,8 @@ func (s *forgetful) Take(ctx context.Context, a *Ask) error {
 	return err
 }
 
-// A store that has lost its memory grants nothing of a quota. That is not to have seen it used
-// up: who is told then that the store is new goes on from what was seen before.
+// A store that has lost its data grants no units of a quota. A process must not take that as usage: when the
+// store is declared new, the process continues with the usage that it knew before.
 func TestAStoreThatKnowsNothingOfAQuotaHasNotSeenItUsedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &forgetful{Store: NewMemory(nil)}
@@ -80,8 +80,8 @@ func TestAStoreThatKnowsNothingOfAQuotaHasNotSeenItUsedUp(t *testing.T) {
 	})
 }
 
-// What a store that knew nothing said of when there will be something is told to nobody once it has been told that it is new: not to
-// one either whose ask is not answered in time.
+// A store without data predicts a wait. After it is declared new, no call gets that prediction, not even one
+// whose request is not answered in time.
 func TestNobodyIsToldOfAWaitThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &forgetful{Store: NewMemory(nil)}
@@ -109,7 +109,8 @@ func TestNobodyIsToldOfAWaitThatIsOver(t *testing.T) {
 	})
 }
 
-// One that has looked at the clock just before the store is to be asked at once, as there is news, is not told to wait for that.
+// A call that read the clock just before the next request became due immediately is not refused because of that
+// request.
 func TestACallThatIsOlderThanTheNewsIsServed(t *testing.T) {
 	for name, news := range map[string]func(*Group, *queue){
 		"the store knows the limits":   func(g *Group, _ *queue) { g.kick(true) },
@@ -130,7 +131,7 @@ func TestACallThatIsOlderThanTheNewsIsServed(t *testing.T) {
 				}
 				g := fleets[0].Group("up")
 				var q *queue
-				for q == nil { // a queue in which no call waits may be forgotten at any time
+				for q == nil { // a queue without waiting calls may be dropped at any time
 					serve(clock.System.Now())
 					for _, q = range g.waiting() {
 					}

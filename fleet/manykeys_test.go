@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// An absent store fails while it is away.
+// An absent store fails during an outage.
 type absent struct {
 	Store
 	away atomic.Bool
@@ -37,8 +37,8 @@ func (s *absent) Beat(ctx context.Context, b *Beat) (Standing, error) {
 	return s.Store.Beat(ctx, b)
 }
 
-// Many keys with one call in ten seconds each, which any of four processes makes, have a limit of 10 a minute. While the store is
-// away calls are served from reserves and parts, and no key exceeds its limit.
+// Many keys with one call in ten seconds each, from any of four processes, have a limit of 10 per minute.
+// During an outage, calls are served from reserves and parts. No key exceeds its limit.
 func TestManyKeysAreServedDuringOutage(t *testing.T) {
 	keys, procs := campaign.Of(1000, 10_000), 4
 	for _, c := range []struct {

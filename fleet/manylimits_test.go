@@ -13,7 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Calls of many shared limits are combined as those of few are, and go in order, as the scarcest of their limits lets them.
+// Calls of many shared limits are combined like calls of few. They are served in order, at the rate of the
+// scarcest limit.
 func TestCallsOfManySharedLimits(t *testing.T) {
 	for _, n := range []int{1, 6, 7, 64} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
-// requests counts what arrives at the store, by second of the history.
+// requests counts the requests and heartbeats that reach the store, by second of the history.
 type requests struct{ takes, beats []int }
 
 func (r *requests) count(at time.Duration, to *[]int) {
@@ -19,7 +19,7 @@ func (r *requests) count(at time.Duration, to *[]int) {
 	(*to)[at/sec]++
 }
 
-// in returns how many requests arrived in a second.
+// in returns how many arrived in a second.
 func (r *requests) in(second int) (n int) {
 	for _, all := range [][]int{r.takes, r.beats} {
 		if second < len(all) {
@@ -29,21 +29,21 @@ func (r *requests) in(second int) (n int) {
 	return n
 }
 
-// When the store returns to many processes, all of them are served within 10 s, and it receives at most twice as many requests
-// as before.
+// After an outage for many processes, every process is served within 10 s. The store gets at most twice as many
+// requests as before.
 func TestStoreReturnsToManyProcesses(t *testing.T) {
 	for _, n := range []int{100, 1000} {
 		returnTo(t, n, 0.8, 30*sec)
 	}
 }
 
-// The same holds after a long outage: two minutes, or 20 where there is time.
+// The same holds after a long outage: two minutes, or 20 in a campaign.
 func TestStoreReturnsToManyProcessesAfterLongOutage(t *testing.T) {
 	returnTo(t, 200, 0.1, time.Duration(campaign.Of(2, 20))*time.Minute)
 }
 
-// returnTo plays the return of a store to n processes that was away for so long. Each of them wants so many calls a second, and
-// the limit bears a quarter more.
+// returnTo simulates the return of a store to n processes after an outage of the length. Each process makes
+// wants calls per second. The limit allows a quarter more.
 func returnTo(t *testing.T, n int, wants float64, length time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -62,7 +62,7 @@ func returnTo(t *testing.T, n int, wants float64, length time.Duration) {
 		if used, wanted := w.used(back+5*sec, back+10*sec), count(w.wanted, back+5*sec, back+10*sec); used*100 < wanted*95 {
 			t.Errorf("%d processes: %d of %d calls served from 5 to 10 s after the return", n, used, wanted)
 		}
-		// Of those who wanted something from the fifth second on all but a few have had something by the tenth.
+		// Nearly all processes with calls from the fifth second on are served by the tenth.
 		starved := make(map[int]bool)
 		for _, u := range w.wanted {
 			if u.at >= back+5*sec && u.at < back+9*sec {
@@ -83,7 +83,7 @@ func returnTo(t *testing.T, n int, wants float64, length time.Duration) {
 		}
 		steady /= 15
 		for s := range 20 {
-			// Processes come at random: of single seconds some are beyond twice the mean by three standard deviations.
+			// Calls are random: some single seconds exceed twice the mean by three standard deviations.
 			if got := w.seen.in(int(back/sec) + s); got > 2*steady+int(3*math.Sqrt(float64(2*steady))) {
 				t.Errorf("%d processes: %d requests in second %d after the return, %d before", n, got, s, steady)
 			}
@@ -91,7 +91,7 @@ func returnTo(t *testing.T, n int, wants float64, length time.Duration) {
 	})
 }
 
-// Of many processes that start at once none waits longer than a second for its first unit.
+// If many processes start at the same time, each gets its first unit within a second.
 func TestManyProcessesStartAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newOutage(t, 1, rate(1000, 1000, sec))

@@ -12,8 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A believer is a process as far as its part goes. It knows only its own clock, which
-// runs a little differently, and what it was told.
+// A believer models the part of a process. It has its own clock, which drifts, and the responses that it got.
 type believer struct {
 	id            string
 	alive         bool
@@ -24,8 +23,8 @@ type believer struct {
 
 	seq, ack, gen, part, until int64
 	pending                    *Beat
-	sentAt                     int64 // of what is pending
-	sent, recv, said           int64 // of the latest answer
+	sentAt                     int64 // when pending was sent
+	sent, recv, said           int64 // of the latest response
 	slow, alone                bool
 }
 
@@ -38,7 +37,7 @@ func (p *believer) uses(now int64) bool {
 		(p.alone || now > p.recv+p.local(quiet+quiet/1000+1000)) && now < p.sent+p.local(p.life-p.life/1000-1000)
 }
 
-// A parish is a store and its believers, and messages on their way.
+// A parish is a store, its believers, and messages under way.
 type parish struct {
 	*rand.Rand
 	t       testing.TB
@@ -50,8 +49,8 @@ type parish struct {
 	all     []*believer
 	loss    float64
 	rtt     int64
-	grown   int // parts that somebody was given
-	used    int // instants at which a part was in use
+	grown   int // number of grants of a part
+	used    int // number of instants at which a part was in use
 }
 
 type happening struct {
@@ -74,8 +73,8 @@ func (w *parish) after(d int64, do func()) {
 	pile.Push(&w.h, happening{w.now + d, w.n, do})
 }
 
-// run lets happen what happens, and checks after each that those who may use their parts
-// are out, and that all parts are one.
+// run executes events. After each, it checks that all parts that may be in use are out, and that their sum is
+// one.
 func (w *parish) run(until int64) error {
 	for w.h[0].at <= until {
 		e := pile.Pop(&w.h).(happening)
@@ -178,7 +177,7 @@ func (w *parish) hears(p *believer, b *Beat, a Standing) {
 	}
 }
 
-// trouble is something that goes wrong for a while.
+// trouble causes a random failure for a while.
 func (w *parish) trouble() {
 	p := w.all[w.IntN(len(w.all))]
 	d := []int64{3e5, 2e6, 8e6, 3e7}[w.IntN(4)]
@@ -216,8 +215,9 @@ func (w *parish) leave(p *believer) {
 	})
 }
 
-// A process that was frozen for longer than it may keep its part shows it to a store that
-// has lost its memory: somebody else may have it by now. Who goes on for longer may show it.
+// A process that was frozen until after its part expired claims it from a store that lost its data. Another
+// process may hold the part now, so the claim fails. A process that continues after the expiry may claim its
+// part.
 func TestAPartThatIsOverIsNotShown(t *testing.T) {
 	const now = 100_000_000
 	for _, c := range []struct {
@@ -233,8 +233,8 @@ func TestAPartThatIsOverIsNotShown(t *testing.T) {
 	}
 }
 
-// A process that was silent may have spent all that it saved up a moment before it is heard
-// again. What was out comes in as the supply goes on, and not at once.
+// A silent process may have spent all its saved tokens just before its next heartbeat. Parts that were out
+// return at the speed of the supply's clock, not immediately.
 func TestWhatWasSavedUpInAPartIsNotGrantedOnceMore(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	m := NewMemory(func() time.Time { return now })
@@ -266,11 +266,11 @@ func TestWhatWasSavedUpInAPartIsNotGrantedOnceMore(t *testing.T) {
 	if b.Part != Whole || left() != 100 {
 		t.Fatalf("a part of %d and %d left, want all", b.Part, left())
 	}
-	now = now.Add(30 * time.Second) // and the process goes on with its part, which is all
+	now = now.Add(30 * time.Second) // and the process uses its part, which is all of the limit
 	if n := left(); n != 0 {
 		t.Errorf("%d left while all is out", n)
 	}
-	for range 2 { // the second says that the answer to the first has come
+	for range 2 { // the second confirms the response to the first
 		beat()
 	}
 	if n := left(); n != 0 {
@@ -285,8 +285,8 @@ func TestWhatWasSavedUpInAPartIsNotGrantedOnceMore(t *testing.T) {
 	}
 }
 
-// Whoever may use a part is counted out by the store at that instant, whatever is
-// delayed, lost, repeated, frozen, killed or forgotten, and all parts are one.
+// A part that may be in use is out in the store at that instant, even if messages are delayed, lost or
+// repeated, and processes frozen, killed or forgotten. The sum of all parts is one.
 func TestWhatIsInUseIsOut(t *testing.T) {
 	grown, used := 0, 0
 	for seed := range uint64(campaign.Histories(300, 1500)) {
@@ -299,7 +299,7 @@ func TestWhatIsInUseIsOut(t *testing.T) {
 		for range 2 + w.IntN(8) {
 			w.after(6e6+w.Int64N(80e6), w.trouble)
 		}
-		for range 1000 { // to look
+		for range 1000 { // checks
 			w.after(w.Int64N(90e6), func() {})
 		}
 		if err := w.run(90e6); err != nil {
@@ -312,8 +312,8 @@ func TestWhatIsInUseIsOut(t *testing.T) {
 	}
 }
 
-// While half of a bucket's parts are out, what was saved up in them is not granted: half of the
-// burst is, and then what comes in.
+// While half of a bucket's parts are out, the tokens saved in them are not granted: half of the burst is, and
+// later the accrued units.
 func TestWhatIsSavedUpInPartsThatAreOutIsNotGranted(t *testing.T) {
 	const at = 1e15
 	r := Rule{Name: "l", Shape: limit.Bucket, Meter: bucket.MeterOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 100})}

@@ -30,7 +30,7 @@ func TestMemoryLetsLongCallsUseWhatABucketAllows(t *testing.T) {
 	})
 }
 
-// Processes that hold what they were granted for different times use the limit, and are never over it.
+// Processes that hold their grants for different times use all of the limit and never exceed it.
 func TestMemoryHolds(t *testing.T) {
 	c := storetest.NewHand()
 	m := fleet.NewMemory(c.Now)
@@ -105,7 +105,7 @@ func (w *wrong) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error)
 	return s, err
 }
 
-// A listener hears that a test failed.
+// A listener records whether a test failed.
 type listener struct {
 	testing.TB
 	said string

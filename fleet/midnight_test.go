@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// TestWhatAShareGaveYesterdayDoesNotComeBackToday is that units of a share of a quota come back in the
-// window that they were taken from, or not at all.
+// TestWhatAShareGaveYesterdayDoesNotComeBackToday checks that units of a quota's share return in the window
+// from which they were taken, or not at all.
 func TestWhatAShareGaveYesterdayDoesNotComeBackToday(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		evening()
@@ -58,8 +58,8 @@ func TestWhatAShareGaveYesterdayDoesNotComeBackToday(t *testing.T) {
 	})
 }
 
-// TestWhatStoodByIsUsedInItsWindow is that a caller who wakes after the window's end does not use a unit
-// that stood by in it.
+// TestWhatStoodByIsUsedInItsWindow checks that a caller that wakes after the window's end does not use a
+// standby unit of it.
 func TestWhatStoodByIsUsedInItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
@@ -88,8 +88,8 @@ func TestWhatStoodByIsUsedInItsWindow(t *testing.T) {
 	})
 }
 
-// TestWhatIsPutBackWasNotWanted is that a caller who looks again and again whether all of its limits
-// have something does not make the process's part larger than others'.
+// TestWhatIsPutBackWasNotWanted checks that a caller that repeatedly checks all of its limits does not increase
+// the part of its process.
 func TestWhatIsPutBackWasNotWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rate := limit.Limit{Name: "r", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
@@ -130,7 +130,7 @@ func TestWhatIsPutBackWasNotWanted(t *testing.T) {
 	})
 }
 
-// TestWhoHearsOfAFallbackHoldsNobodyUp is that events are told in order while no lock is held.
+// TestWhoHearsOfAFallbackHoldsNobodyUp checks that events are emitted in order with no lock held.
 func TestWhoHearsOfAFallbackHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []bool

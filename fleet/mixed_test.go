@@ -23,8 +23,8 @@ func (w *outage) unitsBy(from, to time.Duration) map[int]int64 {
 	return by
 }
 
-// TestProcessesWithAndWithoutLeasesUseLimitTogether logs how a process that leases and one that does not compete for one limit, of
-// which both want all.
+// TestProcessesWithAndWithoutLeasesUseLimitTogether logs how a process with leases and one without compete for
+// one limit. Each could use the full limit.
 func TestProcessesWithAndWithoutLeasesUseLimitTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newOutage(t, 1, rate(100, 100, sec))
@@ -47,8 +47,9 @@ func TestProcessesWithAndWithoutLeasesUseLimitTogether(t *testing.T) {
 	})
 }
 
-// TestBurstOfOneIsUsed: a bucket that holds one call lets it go as soon as it is there. The store has nothing to hold back for the
-// way of its answers, so that two calls may go closer to each other than they were granted. What counts is the grant.
+// TestBurstOfOneIsUsed checks that a bucket with a burst of one call grants it as soon as it has accrued. The
+// store cannot withhold units for its response time, so two calls may be closer together than their grants. The
+// grants are checked.
 func TestBurstOfOneIsUsed(t *testing.T) {
 	for _, rtt := range []time.Duration{time.Millisecond, 15 * time.Millisecond} {
 		for _, processes := range []int{1, 4} {
@@ -83,8 +84,8 @@ func TestBurstOfOneIsUsed(t *testing.T) {
 	}
 }
 
-// TestProcessWithoutLeasesIsServedFromStartByStoreAtDistance: at 15 ms, which is more than the guard of 10 ms at first, a process
-// with `lease: off` gets units in its first second.
+// TestProcessWithoutLeasesIsServedFromStartByStoreAtDistance has a response time of 15 ms, which is longer than
+// the initial guard of 10 ms. A process with `lease: off` gets units in its first second.
 func TestProcessWithoutLeasesIsServedFromStartByStoreAtDistance(t *testing.T) {
 	for _, rtt := range []time.Duration{15 * time.Millisecond, 60 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// TestAShareOfWhoHoldsNoPart is that a process to which the store grants no part goes on with its share as
-// soon as it is cut off: there is nothing else that it could use until the outage is over.
+// TestAShareOfWhoHoldsNoPart checks that a process without a part uses its configured share as soon as it is
+// cut off. It has no other units until the end of the outage.
 func TestAShareOfWhoHoldsNoPart(t *testing.T) {
 	for _, shape := range []limit.Shape{limit.Bucket, limit.Rolling} {
 		synctest.Test(t, func(t *testing.T) {

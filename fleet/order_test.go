@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// What a lease keeps for a call that waits is not taken by one that comes later, be it in a block that is held, and is when the first
-// has gone.
+// A lease keeps units for a waiting call. Later calls do not take them, not even from a block, until the first
+// one has been served.
 func TestWhatIsKeptIsForWhoCameFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
@@ -30,7 +30,7 @@ func TestWhatIsKeptIsForWhoCameFirst(t *testing.T) {
 	})
 }
 
-// A call without patience that comes after another is told at once when its turn would be.
+// A call that cannot wait behind another queue is refused immediately with the time until its turn.
 func TestWhoCannotWaitBehindAnotherQueueIsToldWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 10, Per: time.Second, Burst: 100}}

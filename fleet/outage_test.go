@@ -16,40 +16,39 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// An outage is a fleet of real processes with a store behind a network that delays, loses
-// and cuts, in virtual time. Every unit that goes is recorded at its instant, whoever let it
-// go, and every window of it is checked.
+// An outage is a fleet of real processes and a store in virtual time. The network between them delays and loses
+// messages, and fails. Every used unit is recorded with its instant, and all windows are checked.
 type outage struct {
 	t     testing.TB
 	rng   *rand.Rand
 	limit limit.Limit
-	other *limit.Limit // which each call takes one of, too; nil if there is none
+	other *limit.Limit // each call takes one unit of it, too; nil if there is none
 	o     Options
 	begin time.Time
 
-	granted *[]unit // by the store, if they are kept
+	granted *[]unit // grants of the store, if they are recorded
 	rtt     time.Duration
 	loss    float64
 	cost    int64
-	big     int64   // of some calls
-	costly  float64 // share of them
+	big     int64   // the cost of expensive calls
+	costly  float64 // the share of expensive calls
 	wait    time.Duration
 
 	mu     sync.Mutex
 	memory *Memory
-	cold   map[cellKey]bool // of a store that was emptied: keys that it has made; nil if it was not
+	cold   map[cellKey]bool // of an emptied store: keys that it has created; nil if it was not emptied
 	born   int64
 	down   bool
-	blind  bool      // while it is down calls hang; else they fail at once
-	seen   *requests // what arrives at the store; nil if it is not counted
+	blind  bool      // during an outage requests get no response; otherwise they fail immediately
+	seen   *requests // requests that arrive at the store; nil if they are not counted
 
-	each     func(id int, o *Options) // what a process has otherwise than the others; nil if nothing
-	rescopes bool                     // a rename changes the scope in place of the name
-	crowded  bool                     // every other process has no room for the key that is used
+	each     func(id int, o *Options) // changes the options of one process; nil means no changes
+	rescopes bool                     // a rename changes the scope instead of the name
+	crowded  bool                     // every other process has no room for the key
 
 	was      limit.Limit // before a reload
 	reloaded time.Duration
-	renamed  time.Duration // when the limit took the place of one with another name
+	renamed  time.Duration // when the limit replaced one with another name
 
 	ended  bool
 	ids    int
@@ -66,7 +65,7 @@ type unit struct {
 	own bool
 }
 
-// A process is one of them.
+// A process is one process of the fleet.
 type process struct {
 	w        *outage
 	id       int
@@ -78,9 +77,9 @@ type process struct {
 	demand   float64
 	stop     chan struct{}
 
-	up, back atomic.Bool // calls to the store are lost, or their answers
+	up, back atomic.Bool // requests to the store are lost, or responses
 	dead     atomic.Bool
-	iced     atomic.Bool // it was frozen
+	iced     atomic.Bool // it was frozen at some time
 }
 
 func newOutage(t testing.TB, seed uint64, l limit.Limit) *outage {
@@ -99,11 +98,11 @@ func (w *outage) loses() bool {
 
 func (w *outage) now() time.Duration { return time.Since(w.begin) }
 
-// at does something at an instant of the history.
+// at calls a function at an instant of the history.
 func (w *outage) at(d time.Duration, do func()) { time.AfterFunc(d-w.now(), do) }
 
-// reload changes the limit for all processes. The new one is in force when the last has it: until then
-// the others let what they ask for go by the old one, and the store remembers for as long as that says.
+// reload changes the limit for all processes. The new limit is in force after the last process has read it.
+// Until then, other processes spend by the old one, and the store counts as long as that one requires.
 func (w *outage) reload(at time.Duration, l limit.Limit) {
 	w.at(at, func() {
 		w.mu.Lock()
@@ -111,7 +110,7 @@ func (w *outage) reload(at time.Duration, l limit.Limit) {
 		procs := slices.Clone(w.procs)
 		w.mu.Unlock()
 		for _, p := range procs {
-			go func() { // a process that is frozen reads its file when it goes on
+			go func() { // a frozen process reads its file when it continues
 				if err := p.registry.Load().Set(p.fleet.clock.Now(), l); err != nil {
 					w.t.Error(err)
 				}
@@ -125,7 +124,7 @@ func (w *outage) reload(at time.Duration, l limit.Limit) {
 	})
 }
 
-// rename gives the limit another name, for all processes: what went counts still.
+// rename changes the limit's name for all processes. Used units still count.
 func (w *outage) rename(at time.Duration) {
 	w.at(at, func() {
 		w.mu.Lock()
@@ -199,7 +198,7 @@ func (p *process) shared(l limit.Limit) *limit.Registry {
 	return r
 }
 
-// arrive lets calls arrive at random, so many a second.
+// arrive makes calls at random instants, demand per second.
 func (p *process) arrive() {
 	for {
 		select {
@@ -215,7 +214,7 @@ func (p *process) arrive() {
 	}
 }
 
-// call is one call, which waits in vain no longer than it may.
+// call makes one call, and checks that it does not wait longer than allowed.
 func (p *process) call(n int64) {
 	w := p.w
 	c := p.fleet.clock
@@ -237,7 +236,7 @@ func (p *process) call(n int64) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if l := r.Limit(); w.renamed == 0 || at < w.renamed || l.Name == w.limit.Name && l.Scope == w.limit.Scope { // who waits for what was replaced gets that
+	if l := r.Limit(); w.renamed == 0 || at < w.renamed || l.Name == w.limit.Name && l.Scope == w.limit.Scope { // a call that waits for the replaced limit gets units of that one
 		w.went = append(w.went, unit{at, n, p.id, own})
 	}
 }
@@ -281,7 +280,7 @@ func (p *process) crowd() {
 	}
 }
 
-// surge is many calls at once.
+// surge makes many calls at the same instant.
 func (p *process) surge(n int) {
 	if p.dead.Load() {
 		return
@@ -291,7 +290,7 @@ func (p *process) surge(n int) {
 	}
 }
 
-// kill ends a process without a word, leave with one.
+// kill ends a process without notice. leave ends one with notice.
 func (p *process) kill() {
 	if !p.dead.Swap(true) {
 		p.up.Store(true)
@@ -311,10 +310,10 @@ func (p *process) leave() {
 func (p *process) close(patience time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_ = p.fleet.Close(ctx) // the store may be away
+	_ = p.fleet.Close(ctx) // the store may be unavailable
 }
 
-// end lets the history run until an instant, and ends it.
+// end runs the history until an instant, and ends it.
 func (w *outage) end(at time.Duration) {
 	time.Sleep(at - w.now())
 	w.mu.Lock()
@@ -326,10 +325,10 @@ func (w *outage) end(at time.Duration) {
 		p.kill()
 	}
 	w.calls.Wait()
-	time.Sleep(time.Minute) // what is on its way arrives
+	time.Sleep(time.Minute) // messages under way arrive
 }
 
-// used is how many units went in a span.
+// used returns how many units were used in a period.
 func (w *outage) used(from, to time.Duration) int64 { return count(w.went, from, to) }
 
 func count(all []unit, from, to time.Duration) (n int64) {
@@ -341,7 +340,7 @@ func count(all []unit, from, to time.Duration) (n int64) {
 	return n
 }
 
-// over is by how many units the worst window of all passed a limit, and where.
+// over returns by how many units the worst window exceeded a limit, and where.
 func (w *outage) over() (worst int64, where string) {
 	worst, where = w.overOf(w.limit, w.went)
 	if w.other == nil {
@@ -365,15 +364,15 @@ func (w *outage) overOf(l limit.Limit, went []unit) (worst int64, where string) 
 		}
 	}
 	switch l.Shape {
-	case limit.Bucket: // an exact bucket: every window is held if and only if it never overflows
+	case limit.Bucket: // an exact bucket: all windows are within the limit if and only if it never overflows
 		m := bucket.MeterOf(l.Rate)
-		level, last := int64(0), time.Duration(0) // in thousandths of the meter's, for nanoseconds
+		level, last := int64(0), time.Duration(0) // in thousandths of the meter's weight, for nanoseconds
 		for _, u := range went {
 			level = max(0, level-m.Drain*int64(u.at-last)) + u.n*m.Unit*1000
 			last = u.at
 			note((level-m.Cap*1000+m.Unit*1000-1)/(m.Unit*1000), u.at)
 		}
-	case limit.Rolling: // what went in the window before a reload counts in the one after it
+	case limit.Rolling: // usage in the window before a reload counts in the one after it
 		if l.Name != w.limit.Name || w.reloaded == 0 {
 			w.rolled(went, l, 0, note)
 			break
@@ -392,7 +391,7 @@ func (w *outage) overOf(l limit.Limit, went []unit) (worst int64, where string) 
 	return worst, where
 }
 
-// rolled notes each window of a rolling limit that is in force from an instant on.
+// rolled records each window of a rolling limit that is in force from an instant on.
 func (w *outage) rolled(went []unit, l limit.Limit, from time.Duration, note func(n int64, at time.Duration)) {
 	var sum int64
 	first := 0
@@ -412,7 +411,7 @@ func (w *outage) rolled(went []unit, l limit.Limit, from time.Duration, note fun
 	}
 }
 
-// empty is a restart of the store that loses everything.
+// empty restarts the store without its data.
 func (w *outage) empty() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -421,7 +420,7 @@ func (w *outage) empty() {
 	w.memory.groups["up"] = &group{make(map[cellKey]*Cell), make(map[uint64]*answer), make(map[string]*record), NewMembers(w.born, false)}
 }
 
-// spent makes the cells of an emptied store begin as used up.
+// spent makes the cells of an emptied store start as used up.
 func (w *outage) spent(m *Memory, a *Ask) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -454,12 +453,12 @@ func (w *outage) spent(m *Memory, a *Ask) {
 	}
 }
 
-// A link is a process's way to the store.
+// A link is a process's connection to the store.
 type link struct{ p *process }
 
 var errCut = errors.New("no answer")
 
-// way is what a message takes; it reports false if that is lost.
+// way delays one message. It reports false if the message is lost.
 func (l link) way(cut *atomic.Bool) bool {
 	w := l.p.w
 	if cut.Load() || w.loses() {
@@ -472,10 +471,11 @@ func (l link) way(cut *atomic.Bool) bool {
 	return true
 }
 
-// there and back again; do is done at the store though nobody may wait for the answer.
+// do carries a request and its response. The store executes it even if no caller waits for the response any
+// more.
 func (l link) do(ctx context.Context, counted func(*requests) *[]int, do func(m *Memory) error) error {
 	arrived, answered := make(chan error, 1), make(chan error, 1)
-	go func() { // a message goes on when its sender has given up
+	go func() { // a message continues after its sender has given up
 		if !l.way(&l.p.up) {
 			return
 		}
@@ -561,13 +561,13 @@ func (l link) Known(ctx context.Context, group string) (time.Time, bool, error) 
 
 func (l link) Close() error { return nil }
 
-// A drifting clock runs a little wrong, and stands still with its process when that is
-// frozen: then whoever looks at it comes back when it is not.
+// A drifting clock runs slightly wrong, and stops while its process is frozen. Reading it then blocks until the
+// process continues.
 type drifting struct {
 	clock.Clock
 	base   time.Duration
 	by     float64
-	frozen atomic.Int64 // until when, by the clock behind it
+	frozen atomic.Int64 // until when, by the underlying clock
 }
 
 func newDrifting(r *rand.Rand) *drifting {
@@ -588,7 +588,7 @@ func (c *drifting) Now() time.Duration {
 	}
 }
 
-// system is an instant, or a length of time, by the clock behind.
+// system converts an instant or a duration to the underlying clock.
 func (c *drifting) system(at time.Duration) time.Duration {
 	return c.base + time.Duration(float64(at-c.base)*c.by)
 }

@@ -18,9 +18,9 @@ var (
 	firstSeed = flag.Uint64("seed", 0, "of the histories")
 )
 
-// randomOutage plays a random one: everything that can go wrong, some of it at once. A process
-// stops at the end of its part, or goes on if that is wanted: then nothing but the store as a
-// whole is ever away. Each call may take one of another limit, too.
+// randomOutage plays a random history with failures of all kinds, some at the same time. A process stops when
+// its part expires. With goes set, it continues, and then only outages for all processes occur. With several
+// set, each call also takes one unit of another limit.
 func randomOutage(t *testing.T, shape limit.Shape, seed uint64, goes, several bool, twist func(*outage, *rand.Rand)) *outage {
 	r := rand.New(rand.NewPCG(seed, uint64(shape)))
 	perSecond := 20 + r.Int64N(60)
@@ -45,7 +45,7 @@ func randomOutage(t *testing.T, shape limit.Shape, seed uint64, goes, several bo
 	}
 	w.o.Lease = []time.Duration{0, 0, 0, -1}[r.IntN(4)]
 	w.blind = r.IntN(2) == 0
-	if rand.New(rand.NewPCG(seed, 30+uint64(shape))).IntN(2) == 0 { // on one machine deaths are reported
+	if rand.New(rand.NewPCG(seed, 30+uint64(shape))).IntN(2) == 0 { // processes on one machine report deaths
 		w.o.Members = t.TempDir()
 	}
 	if twist != nil {
@@ -62,7 +62,7 @@ func randomOutage(t *testing.T, shape limit.Shape, seed uint64, goes, several bo
 	if surges {
 		total /= 8
 	}
-	stays := r.IntN(3) == 0 && !several // nobody comes or goes: who comes later does not know that its limit is an old one's
+	stays := r.IntN(3) == 0 && !several // no process starts or ends: a new one would not know that its limit replaces another
 	n := 2 + r.IntN(7)
 	demand := func() float64 {
 		d := total / float64(n)
@@ -90,7 +90,7 @@ func randomOutage(t *testing.T, shape limit.Shape, seed uint64, goes, several bo
 		at := sec + time.Duration(r.Int64N(int64(length-2*sec)))
 		d := []time.Duration{300, 2000, 8000, 30000}[r.IntN(4)] * time.Millisecond
 		d = d/2 + time.Duration(r.Int64N(int64(d)))
-		if surges { // everyone has much to do at the worst of times
+		if surges { // all processes have surges at the worst instants
 			for _, at := range []time.Duration{at + d/2 + time.Duration(r.Int64N(int64(d/2))), at + d + time.Duration(r.Int64N(int64(3*sec)))} {
 				w.at(at, func() {
 					w.mu.Lock()
@@ -110,17 +110,17 @@ func randomOutage(t *testing.T, shape limit.Shape, seed uint64, goes, several bo
 			kind = 7
 		}
 		switch kind {
-		case 0, 1: // the store is away for all, and perhaps it comes back empty
+		case 0, 1: // an outage for all, perhaps with loss of data
 			away(at, at+d, r.IntN(2) == 0 && !goes)(w)
-		case 2, 3: // some are cut off, one way or both
+		case 2, 3: // some are cut off, in one or both directions
 			for range 1 + r.IntN(n) {
 				cut(first[r.IntN(n)], at+time.Duration(r.Int64N(int64(sec/2))), d)
 			}
-		case 4: // one dies and another comes
+		case 4: // one dies and another starts
 			again := demand()
 			w.at(at, p.kill)
 			w.at(at+time.Duration(r.Int64N(int64(3*sec))), func() { w.join(again) })
-		case 5: // a fleet that changes
+		case 5: // processes start and leave
 			w.at(at, p.leave)
 			for range r.IntN(3) {
 				again := demand()
@@ -138,7 +138,7 @@ func randomOutage(t *testing.T, shape limit.Shape, seed uint64, goes, several bo
 			w.at(at, func() { p.iced.Store(true); p.clock.freeze(d) })
 		}
 	}
-	if shape == limit.Rolling && r.IntN(3) == 0 { // it counts for longer from some time on
+	if shape == limit.Rolling && r.IntN(3) == 0 { // it has a longer window from some time on
 		longer := w.limit
 		longer.Per *= time.Duration(2 + r.IntN(3))
 		w.reload(10*sec+time.Duration(r.Int64N(int64(length/2))), longer)
@@ -149,8 +149,8 @@ func randomOutage(t *testing.T, shape limit.Shape, seed uint64, goes, several bo
 	return w
 }
 
-// otherLimit is a limit of calls, of about as many as there are units a second, so that now
-// the one says no and now the other.
+// otherLimit returns a limit of calls of about the same rate, so that sometimes one limit refuses and sometimes
+// the other.
 func otherLimit(r *rand.Rand, perSecond int64) *limit.Limit {
 	perSecond = max(1, perSecond*(5+r.Int64N(10))/10)
 	l := rate(perSecond, max(2, perSecond*(1+r.Int64N(40))/10), sec)
@@ -164,7 +164,7 @@ func otherLimit(r *rand.Rand, perSecond int64) *limit.Limit {
 	return &l
 }
 
-// In random histories nothing goes beyond the limit, in any window, nor beyond any of two.
+// In random histories no window of any limit is exceeded.
 func TestNothingIsOverInRandomHistories(t *testing.T) {
 	for _, shape := range []limit.Shape{limit.Bucket, limit.Rolling, limit.Calendar} {
 		for _, goes := range []bool{false, true} {
@@ -189,8 +189,8 @@ func TestNothingIsOverInRandomHistories(t *testing.T) {
 	}
 }
 
-// Nor in those in which processes differ by their leases and guards, some have no room for the key, a rename changes
-// the scope, and answers are lost when a window ends.
+// The same holds in histories with different leases and guards, processes without room for the key, renames
+// that change the scope, and responses that are lost at the end of a window.
 func TestNothingIsOverInTwistedHistories(t *testing.T) {
 	for _, shape := range []limit.Shape{limit.Bucket, limit.Rolling, limit.Calendar} {
 		for _, goes := range []bool{false, true} {
@@ -206,7 +206,7 @@ func TestNothingIsOverInTwistedHistories(t *testing.T) {
 	}
 }
 
-// twist lets some of that be so in a history.
+// twist adds some of that to a history.
 func twist(w *outage, r *rand.Rand, goes bool) {
 	if r.IntN(3) > 0 {
 		var leases, guards []time.Duration
@@ -225,15 +225,15 @@ func twist(w *outage, r *rand.Rand, goes bool) {
 			w.at(at, func() { w.mu.Lock(); w.loss = p; w.mu.Unlock() })
 		}
 		usual := w.loss
-		for at := 5 * sec; at < 90*sec; at += 5 * sec { // windows are of a minute, and some end with an outage
+		for at := 5 * sec; at < 90*sec; at += 5 * sec { // windows are minutes, and some end during an outage
 			loss(at-time.Duration(r.Int64N(int64(500*time.Millisecond))), 0.3+0.6*r.Float64())
 			loss(at+time.Duration(r.Int64N(int64(500*time.Millisecond))), usual)
 		}
 	}
 }
 
-// bears is the longest guard that a limit can allow for: with a longer one it is exact at the store alone,
-// and goes out as evenly as the network is, which the judge of these histories does not know. See spec.late.
+// bears returns the longest guard that a limit can allow for. With a longer guard, only the store enforces the
+// limit exactly, and calls are as even as the network is. These histories cannot check that. See spec.late.
 func bears(l limit.Limit) time.Duration {
 	guard := time.Second
 	for l.Shape == limit.Bucket && !newSpec(l, -1, guard).late {

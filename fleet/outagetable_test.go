@@ -11,22 +11,22 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A situation is one of those for which it is known how much of the limit can be used:
-// 100/s with a burst of 100, eight processes that want 150/s together, unless it says otherwise.
+// A situation is a failure for which it is known how much of the limit can be used. The default is 100/s with a
+// burst of 100, and eight processes with a total demand of 150/s.
 type situation struct {
 	name     string
-	from, to time.Duration // the span that is measured
-	want     float64       // percent of the limit, or of what is wanted of a quota
+	from, to time.Duration // the measured period
+	want     float64       // percent of the limit, or of the demand of a quota
 	change   func(c *scene)
 	play     func(w *outage)
 }
 
 type scene struct {
 	limit  limit.Limit
-	other  *limit.Limit // which each call takes one of, too
+	other  *limit.Limit // each call takes one unit of it, too
 	o      Options
 	n      int
-	demand []float64 // calls a second, of each process
+	demand []float64 // calls per second of each process
 	cost   int64
 	wait   time.Duration
 	rtt    time.Duration
@@ -115,7 +115,7 @@ func quotaOf(c *scene) {
 	c.demand = []float64{1}
 }
 
-// besides has each call take one of a limit of 500 in any 5 s, too.
+// besides adds a limit of 500 in any 5 s. Each call takes one unit of it.
 func besides(change func(c *scene)) func(c *scene) {
 	return func(c *scene) {
 		l := rollingLimit(500, 5*sec)
@@ -129,7 +129,8 @@ func late(rtt time.Duration) func(c *scene) { return func(c *scene) { c.rtt = rt
 
 func kill1(w *outage) { w.at(30*sec, w.procs[0].kill) }
 
-// What is used in these differs much from history to history: which of the two has more, or where few calls of many tokens fall.
+// The usage in these differs much between histories. It depends on which process has more, or when the few
+// large calls arrive.
 const (
 	killOneOfTwo  = "kill -9 of 1 in 2: 60 s"
 	fewAtOnce     = "  burst 8,334"
@@ -211,8 +212,8 @@ func (s *situation) run(t *testing.T, seed uint64) (use float64, over int64, whe
 	return 100 * float64(w.used(s.from, s.to)) / full, over, where
 }
 
-// While its store is slow, away, new, or reachable for some only, a fleet lets nothing go
-// beyond its limit and uses as much of it as can be.
+// While the store is slow, unavailable, new, or reachable for some processes only, a fleet never exceeds its
+// limit and uses most of the possible units.
 func TestAFleetInEverySituation(t *testing.T) {
 	seeds, short := uint64(1), 10.0 // one history is not the mean of many
 	if *table {

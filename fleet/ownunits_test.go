@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// TestRefusedCallsLeaveRollingLimits is that calls which another limit refuses leave of a rolling limit what it had, and what
-// was spent of it, while the store is away.
+// TestRefusedCallsLeaveRollingLimits checks calls that another limit refuses during an outage. They change
+// neither the units of a rolling limit nor its usage.
 func TestRefusedCallsLeaveRollingLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, refusedToo := range []bool{false, true} {
@@ -52,7 +52,7 @@ func TestRefusedCallsLeaveRollingLimits(t *testing.T) {
 	})
 }
 
-// TestShareOfAnEarlierOutage is that what is left of a share of a quota is not used when no share is.
+// TestShareOfAnEarlierOutage checks that the rest of a quota's share is not used while no share is in use.
 func TestShareOfAnEarlierOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
@@ -73,12 +73,12 @@ func TestShareOfAnEarlierOutage(t *testing.T) {
 		t.Log("heard:", one(200))
 		s.down.Store(true)
 		time.Sleep(25 * time.Second)
-		share := one(1) // on the share
+		share := one(1) // from the share
 		t.Log("share:", share)
 		s.down.Store(false)
 		time.Sleep(10 * time.Second)
 		t.Log("heard again:", one(100))
-		s.down.Store(true) // and away for less than the outage
+		s.down.Store(true) // an outage shorter than Options.Outage
 		time.Sleep(2 * time.Second)
 		alone := one(300)
 		t.Log("cut off:", alone, "share left", leaseOf(regs[0].Get(clock.System.Now(), "")).own.standby.share)
@@ -91,8 +91,8 @@ func TestShareOfAnEarlierOutage(t *testing.T) {
 	})
 }
 
-// TestSpentIsNotNegative is that units given back which were granted before are not counted as what was spent
-// while the store was away.
+// TestSpentIsNotNegative checks that units granted before an outage and returned in it do not reduce the usage
+// during the outage.
 func TestSpentIsNotNegative(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Unit: "tokens", Rate: bucket.Rate{Amount: 1_000_000}, Every: bucket.Day}
@@ -126,7 +126,7 @@ func TestSpentIsNotNegative(t *testing.T) {
 	})
 }
 
-// TestStandbyComesBack is that what was drawn for a call that goes on waiting for another limit is not lost.
+// TestStandbyComesBack checks that standby units return if their call continues to wait for another limit.
 func TestStandbyComesBack(t *testing.T) {
 	for off := range 10 {
 		synctest.Test(t, func(t *testing.T) {

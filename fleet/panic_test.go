@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// panicky is a store whose client panics in so many asks.
+// panicky is a store whose client panics in the next requests.
 type panicky struct {
 	Store
 	boom atomic.Int64
@@ -37,7 +37,7 @@ func TestAPanicOfTheStoresClientEndsOneCall(t *testing.T) {
 		s.boom.Store(1)
 		var went, panics atomic.Int64
 		begin := clock.System.Now()
-		for range 4 { // one drives, and the others wait for its ask
+		for range 4 { // one drives, and the others wait for its request
 			go func() {
 				defer func() {
 					if recover() != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// crowded is two processes of which the second has no room for another key.
+// crowded returns two processes. The second has no room for another key.
 func crowded(t *testing.T, s Store, l limit.Limit, o Options) []*limit.Registry {
 	l.Scope, l.MaxKeys = "tenant", 1
 	_, regs := fleetOf(t, 2, s, l, o)
@@ -24,7 +24,7 @@ func crowded(t *testing.T, s Store, l limit.Limit, o Options) []*limit.Registry 
 	return regs
 }
 
-// The ways in which a limit of ten a minute is kept.
+// tenAMinute returns limits of ten in each shape: per minute, and per hour for the quota.
 func tenAMinute() []limit.Limit {
 	return []limit.Limit{
 		{Name: "l", Rate: bucket.Rate{Amount: 10, Per: time.Minute, Burst: 10}},
@@ -33,7 +33,7 @@ func tenAMinute() []limit.Limit {
 	}
 }
 
-// A key for which one process has no room has its limit once, in the whole fleet, and all of it.
+// A key without room in one process has its limit once in the complete fleet, and can use the full limit.
 func TestAKeyForWhichThereIsNoRoomHasItsLimitOnce(t *testing.T) {
 	for _, l := range tenAMinute() {
 		synctest.Test(t, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestAKeyForWhichThereIsNoRoomHasItsLimitOnce(t *testing.T) {
 	}
 }
 
-// Without the store, and when there is room again, such a key has no part of what it had before.
+// During an outage, and when there is room again, such a key has no part from before.
 func TestAKeyForWhichThereIsNoRoomHasNoPart(t *testing.T) {
 	for _, l := range tenAMinute() {
 		l.Rate.Amount, l.Rate.Burst = 100*l.Rate.Amount, 100*l.Rate.Burst
@@ -91,7 +91,7 @@ func TestAKeyForWhichThereIsNoRoomHasNoPart(t *testing.T) {
 						kept++
 					}
 				}
-				if ok, v := call(1, "x"); i > 30 && (ok || v.Lack == limit.LacksNothing) { // by then what was leased has had its time
+				if ok, v := call(1, "x"); i > 30 && (ok || v.Lack == limit.LacksNothing) { // leases have expired by then
 					t.Fatalf("%v: went %v, %+v", l.Shape, ok, v)
 				}
 			}
@@ -107,7 +107,7 @@ func TestAKeyForWhichThereIsNoRoomHasNoPart(t *testing.T) {
 	}
 }
 
-// Those who wait for such a key wait together, in order, and there are never more than some that are known.
+// Calls for such a key wait together and in order. The number of known keys is bounded.
 func TestKeysForWhichThereIsNoRoomAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		regs := crowded(t, NewMemory(nil), tenAMinute()[0], Options{})
@@ -127,8 +127,8 @@ func TestKeysForWhichThereIsNoRoomAreForgotten(t *testing.T) {
 	})
 }
 
-// Five thousand new keys a second cost a process, and the store, no more than a thousand do, also while the store
-// is away. Those beyond that are refused.
+// Five thousand new keys per second cost a process and the store no more than a thousand, also during an
+// outage. Calls for further keys are refused.
 func TestKeysForWhichThereIsNoRoomCostNoMoreThanSome(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -180,7 +180,7 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// A call that is refused for its key says so, and that key's limiter keeps nothing.
+// A call refused because of its key reports that, and its limiter keeps no state.
 func TestAKeyThatIsOneTooManyIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		regs := crowded(t, NewMemory(nil), tenAMinute()[0], Options{})

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// counting counts how often it is looked at.
+// counting counts how often the clock is read.
 type counting struct {
 	clock.Clock
 	n atomic.Int64
@@ -20,7 +20,7 @@ type counting struct {
 
 func (c *counting) Now() time.Duration { c.n.Add(1); return c.Clock.Now() }
 
-// TestPauseWhileTheStoreIsAway is that who waits for the end of a pause while the store is away sleeps.
+// TestPauseWhileTheStoreIsAway checks that a call that waits for the end of a pause during an outage sleeps.
 func TestPauseWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
@@ -54,8 +54,8 @@ func TestPauseWhileTheStoreIsAway(t *testing.T) {
 	})
 }
 
-// TestPauseLiftedWhileTheStoreIsAway is that who waits for the end of a pause while the store is away
-// is not held long after it was lifted.
+// TestPauseLiftedWhileTheStoreIsAway checks that a call that waits for the end of a pause during an outage
+// continues soon after the pause is lifted.
 func TestPauseLiftedWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}

@@ -31,7 +31,7 @@ func TestPrioritiesThatAreNoneAreTakenForTheNearest(t *testing.T) {
 				v = p.Take(now)
 			}
 			p.Settle(now, nil)
-			time.Sleep(3 * time.Second) // what was granted is over
+			time.Sleep(3 * time.Second) // grants have expired
 			now = f.clock.Now()
 		}
 	})

@@ -27,12 +27,12 @@ func goAs(ctx context.Context, until time.Duration, prio limit.Priority, r *limi
 	return v.OK, v, err
 }
 
-// Who waits goes by priority, and within one in the order of coming.
+// Waiting calls are served by priority, and within a priority in the order of arrival.
 func TestWaitersGoInOrderWithinTheirPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 10, Per: time.Second, Burst: 2}}
 		_, regs := fleetOf(t, 1, NewMemory(nil), l, Options{Lease: -1})
-		for ok := true; ok; { // use up what is there
+		for ok := true; ok; { // use up all units
 			ok, _, _ = goAs(context.Background(), clock.System.Now(), limit.Normal, regs[0], 1)
 		}
 		var mu sync.Mutex
@@ -102,8 +102,8 @@ func TestACostAboveTheBurstIsRefusedForEver(t *testing.T) {
 	})
 }
 
-// Callers come, wait, leave and give back at random; at the end nothing is lost:
-// everything that was let go and not given back counts, and nothing else.
+// Calls arrive, wait, leave and return units at random. At the end, exactly those units count that were granted
+// and not returned.
 func TestNothingLeaksFromAQueue(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
@@ -156,8 +156,8 @@ func TestNothingLeaksFromAQueue(t *testing.T) {
 			if err := s.Store.Take(context.Background(), &a); err != nil {
 				t.Fatal(err)
 			}
-			// A bucket takes less back than there is where what came back before could
-			// be the same; never more, but for what has run out since.
+			// A bucket takes back fewer units than are available if earlier returns may be the same units. It
+			// never takes back more, except for units that have drained since.
 			if gone := sp.most() - a.Grants[0].Left; gone < kept-1 || l.Shape == limit.Rolling && gone > kept {
 				t.Errorf("seed %d: the store counts %d gone, %d were kept (lease %v)", seed, gone, kept, lease)
 			}
@@ -165,8 +165,7 @@ func TestNothingLeaksFromAQueue(t *testing.T) {
 	}
 }
 
-// What the store granted before a pause began is not used after it: it would be counted
-// as gone long before.
+// Units granted before a pause are not used after it. The store would have stopped counting them long before.
 func TestAGrantDoesNotOutliveAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// countedAsks is a store that counts what it is asked for.
+// countedAsks is a store that counts its requests.
 type countedAsks struct {
 	Store
 	n atomic.Int64
@@ -25,7 +25,7 @@ func (s *countedAsks) Take(ctx context.Context, a *Ask) error {
 	return s.Store.Take(ctx, a)
 }
 
-// The last units of a quota are had from a slow store as they are from a quick one, and it is asked for them once.
+// Calls get the last units of a quota from a slow store as they do from a fast one, with one request.
 func TestASlowStoreGivesTheLastOfAQuota(t *testing.T) {
 	for name, both := range map[string]bool{"a quota": false, "a quota and a rate": true} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,8 @@ func TestASlowStoreGivesTheLastOfAQuota(t *testing.T) {
 	}
 }
 
-// A call that waits for another limit has the store asked for what it needs of a quota, and not at each round trip.
+// While a call waits for another limit, the store is asked for the units of a quota that it needs, but not at
+// each round trip.
 func TestASlowStoreIsAskedForAQuotaAsFarAsItIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rate := limit.Limit{Name: "b", Rate: bucket.Rate{Amount: 60, Per: time.Minute, Burst: 30}}

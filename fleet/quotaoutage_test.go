@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Processes that have made few calls when the store fails go on with a daily quota beside a rate.
+// Processes with few calls before an outage can use a daily quota together with a rate.
 func TestYoungProcessesUseQuotaDuringOutage(t *testing.T) {
 	const length = 25 * time.Second
 	for _, n := range []int{1, 4} {

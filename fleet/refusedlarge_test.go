@@ -12,9 +12,9 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// TestRefusedLargeRequestChangesNothingForOthers: a client is refused ten times a second what it would have to wait long for.
-// Small calls of the same process and of another one go as if it were not there, and it is told how long it would have to
-// wait.
+// TestRefusedLargeRequestChangesNothingForOthers has a client refused ten times per second, since it would have
+// to wait long. Small calls of this process and of another one are served as without it. Its refusals contain
+// the time to wait.
 func TestRefusedLargeRequestChangesNothingForOthers(t *testing.T) {
 	shapes := []limit.Limit{
 		{Name: "bucket", Unit: "tokens", Rate: bucket.Rate{Amount: 250_000, Per: time.Minute, Burst: 250_000}},
@@ -39,7 +39,7 @@ func refusesLarge(t *testing.T, l limit.Limit, o Options, patience time.Duration
 		}
 		return ok, v
 	}
-	for range 10 { // 100,000 are left
+	for range 10 { // 100,000 remain
 		if ok, v := tries(regs[0], 15_000); !ok {
 			t.Fatalf("%v: %+v", l, v)
 		}
@@ -81,10 +81,10 @@ func refusesLarge(t *testing.T, l limit.Limit, o Options, patience time.Duration
 	}
 	short := 0
 	for i, v := range waits {
-		if at[i] < 4*time.Second { // the process still holds a block as large as it has used of late
+		if at[i] < 4*time.Second { // the process still holds a block of the size of its recent usage
 			continue
 		}
-		// Small calls have taken 2,000 a second, and time has brought back 4,167.
+		// Small calls have taken 2,000 per second, and 4,167 have accrued.
 		free := float64(most) - 150_000 + at[i].Seconds()*(l.PerSecond()-2000)
 		want := (float64(large) - free) / l.PerSecond()
 		if got := v.Wait.Seconds(); got < 0.9*want || got > 1.1*want {

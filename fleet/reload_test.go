@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// drainNow takes without patience until it is refused.
+// drainNow takes units without waiting until it is refused.
 func drainNow(cs ...limit.Charge) (n int) {
 	for {
 		ok, _, _ := goOne(context.Background(), clock.System.Now(), cs...)
@@ -22,13 +22,13 @@ func drainNow(cs ...limit.Charge) (n int) {
 	}
 }
 
-// TestReloadsGiveNothingTwice is that changes of a limit while the store is away give no units a second time.
+// TestReloadsGiveNothingTwice checks that changes of a limit during an outage do not grant units twice.
 func TestReloadsGiveNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
 		s := &faulty{Store: NewMemory(nil)}
 		_, regs := fleetOf(t, 1, s, l, Options{})
-		for range 100 { // it wants some, and gets a part
+		for range 100 { // with demand, the process gets a part
 			drainNow(limit.Charge{Registry: regs[0], Key: "", Cost: 1})
 			time.Sleep(100 * time.Millisecond)
 		}

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// cutOffAtReload plays a fleet of which one process is cut off when the limit is changed.
+// cutOffAtReload simulates a fleet in which one process is cut off while the limit is changed.
 func cutOffAtReload(t *testing.T, at time.Duration, l, next limit.Limit) (over int64, where string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newOutage(t, 1, l)
-		w.o.Outage = 5 * time.Minute // beyond it, a process that is cut off while others are not may exceed the limit
+		w.o.Outage = 5 * time.Minute // after it, a process that is cut off alone may exceed the limit
 		for range 4 {
 			w.join(l.PerSecond() / 2)
 		}
@@ -35,8 +35,8 @@ func (w *outage) usedBy(id int, from, to time.Duration) (n int64) {
 	return n
 }
 
-// TestALongerWindowWhileCutOff is that a process which is cut off when a rolling limit gets a longer window
-// counts in that what it spent, and what the store had granted to it.
+// TestALongerWindowWhileCutOff checks a process that is cut off when a rolling limit gets a longer window. It
+// counts its usage and the store's grants in that window.
 func TestALongerWindowWhileCutOff(t *testing.T) {
 	l := rollingLimit(200, 10*sec)
 	next := l
@@ -48,8 +48,8 @@ func TestALongerWindowWhileCutOff(t *testing.T) {
 	}
 }
 
-// TestAnotherShapeWhileCutOff is that a process which is cut off when a limit gets another shape begins with
-// nothing of that.
+// TestAnotherShapeWhileCutOff checks that a process that is cut off when a limit gets another shape begins with
+// no units of it.
 func TestAnotherShapeWhileCutOff(t *testing.T) {
 	window, rate := rollingLimit(200, 10*sec), rate(20, 200, sec)
 	for _, c := range [][2]limit.Limit{{window, rate}, {rate, window}} {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// cutLease is a lease of a process that is cut off with half of all, long since.
+// cutLease returns a lease of a process that has been cut off for long with half of all parts.
 func cutLease(t *testing.T, l limit.Limit) (*limit.Registry, *lease) {
 	t.Helper()
 	f := New(NewMemory(nil), Options{Without: Without{Share: 0.5}})
@@ -66,12 +66,12 @@ func TestALookBeforeALongerWindowForgetsNothing(t *testing.T) {
 	}
 }
 
-// What was drawn of a quota's share is no token of the bucket that the limit became.
+// Units of a quota's share do not become tokens of the bucket that replaces the quota.
 func TestAShareOfAQuotaIsNoTokenOfABucket(t *testing.T) {
 	l := limit.Limit{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day}
 	r, p := cutLease(t, l)
 	s := &p.group.standing
-	s.part = 0 // it goes on with its share
+	s.part = 0 // the process uses its share
 	at := 100 * sec
 	turn, _, _ := p.draw(at, 50)
 	setAt(t, r, at+sec, limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 1, Per: sec, Burst: 100}})
@@ -82,13 +82,13 @@ func TestAShareOfAQuotaIsNoTokenOfABucket(t *testing.T) {
 	}
 }
 
-// A block that is given back after the window was changed does not leave the store's window later.
+// Units of a block that was returned after a change of the window do not leave the store's window later.
 func TestABlockThatGoesBackAfterAReloadDoesNotComeAgain(t *testing.T) {
 	for _, reload := range []bool{false, true} {
 		l := rollingLimit(200, 60*sec)
 		r, p := cutLease(t, l)
 		s := &p.group.standing
-		s.recv, s.sent, s.rules.life = 1000*sec, 1000*sec, 10*time.Hour // heard at 1000 s
+		s.recv, s.sent, s.rules.life = 1000*sec, 1000*sec, 10*time.Hour // last response at 1000 s
 		s.kept.note(0, Whole/2)
 		at := 1000 * sec
 		rule := p.spec().rule
@@ -100,7 +100,7 @@ func TestABlockThatGoesBackAfterAReloadDoesNotComeAgain(t *testing.T) {
 			l.Per = 120 * sec
 			setAt(t, r, at+sec/2, l)
 		}
-		p.expire(at+2*sec, false) // the block goes back to the store, which grants it to others
+		p.expire(at+2*sec, false) // the block is returned to the store, which grants it to other processes
 		for now := at + 4*sec; now < at+120*sec; now += sec {
 			drawAll(p, now)
 		}
@@ -113,7 +113,7 @@ func TestABlockThatGoesBackAfterAReloadDoesNotComeAgain(t *testing.T) {
 	}
 }
 
-// Who is cut off and hears of a late grant first has nothing more of a limit of another shape.
+// A late grant to a process that is cut off adds no units to a limit that has changed its shape.
 func TestALateGrantIsNoNewBeginning(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		l := rate(20, 200, sec)
@@ -132,8 +132,8 @@ func TestALateGrantIsNoNewBeginning(t *testing.T) {
 	}
 }
 
-// Units of a calendar window end with it, and those of a block with that block, whatever the store grants between their
-// being taken and somebody asking when they end.
+// Units of a calendar window expire with it, and units of a block with that block. Later grants do not change
+// that.
 func TestWhatWasDrawnEndsWithWhatItIsOf(t *testing.T) {
 	l := limit.Limit{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day}
 	_, p := cutLease(t, l)

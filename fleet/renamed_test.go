@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// renamedIn puts a limit in the place of one with another name, as a reload does.
+// renamedIn replaces a limit by one with another name, as a reload does.
 func renamedIn(t *testing.T, r *limit.Registry, l limit.Limit) *limit.Registry {
 	next, err := limit.NewSharedEmpty(clock.System.Now(), l, sourceOf(r).group)
 	if err != nil {
@@ -19,8 +19,9 @@ func renamedIn(t *testing.T, r *limit.Registry, l limit.Limit) *limit.Registry {
 	return next
 }
 
-// A process that starts with another name of a limit does not know what was used under the one before. If one
-// that has read its file anew has asked before, nothing is handed out; else one limit is, whoever starts, and however many.
+// A process that starts with the new name of a limit does not know the usage under the old name. If a process
+// that reloaded its file has asked before, no units are granted. Otherwise the units of one limit are, to all
+// new processes together.
 func TestANewNameIsNewToWhoeverStartsWithIt(t *testing.T) {
 	for _, l := range []limit.Limit{tenAMinute()[0], tenAMinute()[1]} {
 		for _, first := range []bool{true, false} {
@@ -52,8 +53,8 @@ func TestANewNameIsNewToWhoeverStartsWithIt(t *testing.T) {
 	}
 }
 
-// A process that was cut off while a rolling limit got another name owes under the old one what it spent before.
-// The new name counts all of the limit as used when it begins, and so that, too.
+// A process is cut off while a rolling limit gets another name. Its earlier usage is a debt under the old name.
+// When the new name begins, all of the limit counts as used, including that debt.
 func TestACutOffProcessOwesUnderTheOldName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := rollingLimit(100, 10*sec)
@@ -92,8 +93,8 @@ func TestACutOffProcessOwesUnderTheOldName(t *testing.T) {
 	})
 }
 
-// A limit gets another name while some processes are cut off, with the burst used up under the old name. The parts that are
-// out slow the bucket down, but no more may return under the new name than has come since.
+// A limit gets another name while some processes are cut off and the burst is used up. The parts that are out
+// slow the bucket down. Still, no more units may return under the new name than have accrued since.
 func TestRenameWhilePartsAreOutKeepsTheLimit(t *testing.T) {
 	for _, cut := range []int{1, 2, 3} {
 		for _, at := range []time.Duration{8 * sec, 12 * sec, 20 * sec} {

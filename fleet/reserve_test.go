@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A rolling limit that is younger than its window when the store fails: processes go on with what the store had reserved for
-// them, and the limit is not exceeded.
+// The store fails when a rolling limit is younger than its window. Processes use their reserves, and the limit
+// is not exceeded.
 func TestYoungRollingLimitIsServedDuringOutage(t *testing.T) {
 	for _, age := range []time.Duration{5 * sec, 20 * sec, 40 * sec} {
 		for _, n := range []int{1, 4, 8} {
@@ -29,7 +29,7 @@ func TestYoungRollingLimitIsServedDuringOutage(t *testing.T) {
 							t.Errorf("over by %d %s", over, where)
 						}
 						used, wanted := w.used(age, age+30*sec), count(w.wanted, age, age+30*sec)
-						// The limit bears what was not used before, at most.
+						// At most, the limit allows the units that were not used before.
 						share := map[time.Duration]int64{5 * sec: 70, 20 * sec: 75, 40 * sec: 85}[age]
 						ofLeft := map[time.Duration]int64{5 * sec: 43, 20 * sec: 70, 40 * sec: 65}[age]
 						least := min(share*wanted, ofLeft*max(0, 6000-w.used(0, age))) / 100
@@ -43,8 +43,8 @@ func TestYoungRollingLimitIsServedDuringOutage(t *testing.T) {
 	}
 }
 
-// Nothing is over in random histories that are hardly longer than the window: processes are cut off, killed and emptied stores
-// come back while they have reserves.
+// The limit holds in random histories that are hardly longer than the window. Processes are cut off and killed,
+// and emptied stores return, while processes have reserves.
 func TestNothingIsOverInHistoriesOfYoungRollingLimits(t *testing.T) {
 	for _, goes := range []bool{false, true} {
 		t.Run(fmt.Sprint("going on ", goes), func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// TestRetryAfterAnOutage is what a call is told when the store is back and does not know yet that this process
-// uses its part no more.
+// TestRetryAfterAnOutage checks the wait in a refusal when the store is back and does not know yet that this
+// process has stopped using its part.
 func TestRetryAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}

@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// sparing is a store that names no unit where it has granted none.
+// sparing is a store that omits marks from responses without a grant.
 type sparing struct{ Store }
 
 func (s sparing) Take(ctx context.Context, a *Ask) error {
@@ -30,10 +30,10 @@ func (s sparing) Take(ctx context.Context, a *Ask) error {
 	return err
 }
 
-// nearby is a store a millisecond away. It names no more than it must.
+// nearby is a store at a distance of a millisecond. It omits marks that it need not send.
 func nearby() Store { return slow{sparing{NewMemory(nil)}, time.Millisecond} }
 
-// tokensOf are limits of so many tokens a second.
+// tokensOf returns limits of n tokens per second.
 func tokensOf(n int64) []limit.Limit {
 	return []limit.Limit{
 		{Name: "bucket", Unit: "tokens", Rate: bucket.Rate{Amount: n, Per: time.Second}},
@@ -42,14 +42,14 @@ func tokensOf(n int64) []limit.Limit {
 	}
 }
 
-// A use is what one call used.
+// A use is the usage of one call.
 type use struct {
 	at time.Duration
 	n  int64
 }
 
-// reserving calls a registry's limit from many goroutines for d: each call reserves three
-// times of what it uses, and says so 2ms later.
+// reserving calls a registry's limit from many goroutines for d. Each call reserves three times its usage, and
+// reports that 2ms later.
 func reserving(t *testing.T, r *limit.Registry, d, patience time.Duration) (all []use) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -76,8 +76,7 @@ func reserving(t *testing.T, r *limit.Registry, d, patience time.Duration) (all 
 	return all
 }
 
-// overUsed is by how much any window has more than the limit allows, and what was used
-// after from.
+// overUsed returns by how much a window exceeds the limit at worst, and the usage after from.
 func overUsed(l limit.Limit, all []use, from time.Duration) (worst, used int64) {
 	slices.SortFunc(all, func(a, b use) int { return cmp.Compare(a.at, b.at) })
 	for i, a := range all {
@@ -104,7 +103,7 @@ func sameSecond(a, b time.Duration) bool {
 	return clock.System.Wall(a).Unix() == clock.System.Wall(b).Unix()
 }
 
-// take takes a cost by itself.
+// take takes the units of one limit.
 func take(ctx context.Context, r *limit.Registry, cost int64, until time.Duration) (*limit.Charges, bool, error) {
 	p := &limit.Charges{}
 	p.Add(limit.Charge{Registry: r, Key: "", Cost: cost})
@@ -121,8 +120,8 @@ func take(ctx context.Context, r *limit.Registry, cost int64, until time.Duratio
 	return p, v.OK, nil
 }
 
-// What calls reserve and do not use is used by others, whether these wait for it or are
-// refused at once, in one process or in several.
+// Other calls use the unused units of reservations, both waiting calls and calls that are refused immediately,
+// in one process and in several.
 func TestWhatComesBackIsUsed(t *testing.T) {
 	for _, l := range tokensOf(5000) {
 		for _, o := range []Options{{}, {Lease: -1}} {
@@ -153,7 +152,7 @@ func usesReturns(t *testing.T, l limit.Limit, o Options, processes int, patience
 		})
 	}
 	wg.Wait()
-	worst, used := overUsed(l, all, begin+time.Second) // the burst has gone by then
+	worst, used := overUsed(l, all, begin+time.Second) // the burst has been used by then
 	if worst > 0 {
 		t.Errorf("%d over", worst)
 	}
@@ -163,9 +162,8 @@ func usesReturns(t *testing.T, l limit.Limit, o Options, processes int, patience
 	}
 }
 
-// A call holds all of a limit that gets nothing back by itself. When it says that it used
-// none of it, another goes, of its process or of another one: whoever waits for it, was
-// refused a moment before, or was refused long ago.
+// A call holds all units of a limit that hardly accrues any. When it reports that it used none, another call
+// gets them, in its process or another one. That call waits, was just refused, or was refused long ago.
 func TestWhatComesBackReachesWhoWantsIt(t *testing.T) {
 	limits := []limit.Limit{
 		{Name: "bucket", Unit: "tokens", Rate: bucket.Rate{Amount: 100, Per: time.Hour}},
@@ -198,8 +196,8 @@ func TestWhatComesBackReachesWhoWantsIt(t *testing.T) {
 	}
 }
 
-// reaches is how long after it came back to one process another goes with it. The other
-// waits for it, or was refused so long before.
+// reaches returns how long after their return units are used by another call. That call waits for them, or was
+// refused this long before.
 func reaches(t *testing.T, from, to *limit.Registry, after, patience time.Duration) time.Duration {
 	all := from.Most(clock.System.Now(), "")
 	held, ok, err := take(context.Background(), from, all, clock.System.Now())
@@ -226,8 +224,8 @@ func reaches(t *testing.T, from, to *limit.Registry, after, patience time.Durati
 	return time.Duration(gone.Load()) - back
 }
 
-// However much comes back before the store can be told, what is folded makes no more of
-// it than there was, and of units that stand high in a bucket nothing is lost.
+// Many units return before the store can get the report. Merging them creates no units, and loses none of units
+// with a high position in a bucket.
 func TestFoldedReturnsMakeNothing(t *testing.T) {
 	seed := rand.Uint64()
 	for i := range uint64(300) {
@@ -281,7 +279,7 @@ func TestFoldedReturnsMakeNothing(t *testing.T) {
 	}
 }
 
-// What a driver that serves its line puts back may be what the line is short of.
+// Units that a driver puts back while it serves its line may be the units that the line lacks.
 func TestPuttingBackTakesNoQueue(t *testing.T) {
 	f := New(NewMemory(nil), Options{})
 	r, err := limit.NewShared(0, tokensOf(5000)[0], f.Group("g"))
@@ -304,8 +302,8 @@ func TestPuttingBackTakesNoQueue(t *testing.T) {
 	}
 }
 
-// A call that costs more than any block that its process holds, but not more than these
-// and what the store has, goes at once.
+// A call that costs more than any block of its process is served immediately, if these blocks and the store
+// have enough units.
 func TestBlocksTooSmallForACallAreGivenBackForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "fixed", Unit: "tokens", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
@@ -324,7 +322,7 @@ func TestBlocksTooSmallForACallAreGivenBackForIt(t *testing.T) {
 	})
 }
 
-// unreached is a store that cannot be reached at times.
+// unreached is a store that is unreachable at times.
 type unreached struct {
 	Store
 	away atomic.Bool
@@ -344,13 +342,13 @@ func (s *unreached) Beat(ctx context.Context, b *Beat) (Standing, error) {
 	return s.Store.Beat(ctx, b)
 }
 
-// What calls give back of a quota while the store is away comes back when the store does, but for what went
-// with the ask by which the process noticed: it is not known whether the store has heard that.
+// Units of a quota that calls return during an outage return to the store after it. Units in the request that
+// detected the outage do not, since the store may have executed that request.
 func TestWhatComesBackInAnOutageIsToldAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &unreached{Store: nearby()}
 		l := limit.Limit{Name: "l", Unit: "tokens", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
-		_, regs := fleetOf(t, 1, s, l, Options{Lease: -1, Freezes: true}) // nothing stands by
+		_, regs := fleetOf(t, 1, s, l, Options{Lease: -1, Freezes: true}) // no standby
 		r := regs[0]
 		goes := func() *limit.Charges {
 			p, ok, err := take(t.Context(), r, 100, clock.System.Now()+5*time.Second)
@@ -367,7 +365,7 @@ func TestWhatComesBackInAnOutageIsToldAfterIt(t *testing.T) {
 		s.away.Store(true)
 		for _, p := range under {
 			p.Settle(clock.System.Now(), map[string]int64{"tokens": 10})
-			_, _, _ = take(t.Context(), r, 90_000, clock.System.Now()+time.Second) // asks, in vain
+			_, _, _ = take(t.Context(), r, 90_000, clock.System.Now()+time.Second) // asks the store, which fails
 			time.Sleep(time.Second)
 		}
 		s.away.Store(false)

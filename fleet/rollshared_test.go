@@ -14,8 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A fleet uses nearly all of a rolling limit, too, and no window ever has more, whether
-// its processes lease or ask for each call.
+// A fleet uses almost all of a rolling limit, and no window exceeds it, with leases and without.
 func TestARollingLimitOfAFleetIsUsed(t *testing.T) {
 	for _, c := range []struct {
 		amount, cost int64
@@ -44,7 +43,7 @@ func TestARollingLimitOfAFleetIsUsed(t *testing.T) {
 	}
 }
 
-// wanting has callers of each registry want more than there is, each call so much, for d.
+// wanting makes callers of each registry request more than the limit for d, each call the same cost.
 func wanting(t *testing.T, regs []*limit.Registry, cost int64, d time.Duration) (all []use) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -62,7 +61,7 @@ func wanting(t *testing.T, regs []*limit.Registry, cost int64, d time.Duration) 
 						all = append(all, use{now, cost})
 						mu.Unlock()
 					} else {
-						time.Sleep(end - now) // there is no more before that
+						time.Sleep(end - now) // no more units are available before
 					}
 				}
 			})

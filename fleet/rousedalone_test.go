@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// slowly has a process go on by itself beside a store whose answers come too late, and then calls story.
+// slowly calls story with a process that uses its part because responses of the store are too late.
 func slowly(t *testing.T, l limit.Limit, story func(r *limit.Registry)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -25,7 +25,7 @@ func slowly(t *testing.T, l limit.Limit, story func(r *limit.Registry)) {
 	})
 }
 
-// waits is how long a call of the cost waits, a minute at most.
+// waits returns how long a call of the cost waits, at most a minute.
 func waits(t *testing.T, r *limit.Registry, cost int64) time.Duration {
 	t.Helper()
 	begin := clock.System.Now()
@@ -35,7 +35,8 @@ func waits(t *testing.T, r *limit.Registry, cost int64) time.Duration {
 	return clock.System.Now() - begin
 }
 
-// What ends a wait sooner than it was told is heard also while the store is too slow to be asked.
+// If units become available earlier than predicted, waiting calls get them, even while the store is too slow to
+// be asked.
 func TestASlowStoreDelaysNoWaitThatEndsSooner(t *testing.T) {
 	l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
 	slowly(t, l, func(r *limit.Registry) {
@@ -55,7 +56,7 @@ func TestASlowStoreDelaysNoWaitThatEndsSooner(t *testing.T) {
 		if v := p.Take(now); !v.OK {
 			t.Fatalf("the process has no 12 units to begin with: %+v", v)
 		}
-		for { // until there is nothing
+		for { // until no units remain
 			if ok, _, _ := goOne(context.Background(), clock.System.Now(), limit.Charge{Registry: r, Cost: 1}); !ok {
 				break
 			}

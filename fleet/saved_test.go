@@ -8,12 +8,12 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A part begins empty. A process that was silent for a second has saved up and spent no more than came for its part in
-// that second, so no more of the burst is missing when it returns.
+// A part begins empty. A process that was silent for a second has saved and spent at most the units that
+// accrued for its part in that second. When it returns, no more of the burst is missing.
 func TestShortSilenceCostsOnlyWhatCameForThePart(t *testing.T) {
 	for _, c := range []struct {
-		silent time.Duration // counted from when the store counts the process out
-		want   int64         // units left at the return
+		silent time.Duration // from when the store counts the part as out
+		want   int64         // available units at the return
 	}{{0, 100}, {time.Second, 90}, {2 * time.Second, 80}, {9 * time.Second, 10}, {20 * time.Second, 0}} {
 		now := time.Unix(1e9, 0)
 		m := NewMemory(func() time.Time { return now })
@@ -42,15 +42,15 @@ func TestShortSilenceCostsOnlyWhatCameForThePart(t *testing.T) {
 			beat()
 			now = now.Add(300 * time.Millisecond)
 		}
-		// The answer to the latest beat is not known to have arrived: the process is out a silence after the one before.
+		// The latest response may be lost: the part is out one silence after the response before.
 		now = now.Add(time.Second - 600*time.Millisecond + c.silent)
-		for range 2 { // the second reports that the answer to the first has arrived
+		for range 2 { // the second confirms the response to the first
 			beat()
 		}
 		if n := left(); n < c.want-1 || n > c.want {
 			t.Errorf("%v out: %d units left at the return, want %d", c.silent, n, c.want)
 		}
-		// What is missing comes back at the rate of the limit.
+		// The missing units accrue at the rate of the limit.
 		for range 10 {
 			now = now.Add(300 * time.Millisecond)
 			beat()

@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Without leases a store that answers in 15 ms, which is later than the guard, is slow and not
-// away: nearly all of the limit is used, and never more.
+// Without leases, a store that responds in 15 ms, which is longer than the guard, counts as slow and not as
+// unavailable. Almost all of the limit is used, and it is never exceeded.
 func TestWithoutLeasesALateStoreIsNotAway(t *testing.T) {
 	for _, n := range []int{1, 4} {
 		t.Run(fmt.Sprintf("%d processes", n), func(t *testing.T) {
@@ -39,8 +39,8 @@ func TestWithoutLeasesALateStoreIsNotAway(t *testing.T) {
 	}
 }
 
-// A limit whose burst holds one call loses little of it between the store and who asks, as long
-// as an answer does not take longer than it takes for the next call to be there.
+// A limit with a burst of one call loses little between the store and the process, if responses take no longer
+// than the interval of its calls.
 func TestABurstOfOneIsUsed(t *testing.T) {
 	for _, rtt := range []time.Duration{200 * time.Microsecond, time.Millisecond, 5 * time.Millisecond} {
 		for _, n := range []int{1, 8} {
@@ -65,7 +65,7 @@ func TestABurstOfOneIsUsed(t *testing.T) {
 	}
 }
 
-// insisting has callers of each registry want more than there is for d, whatever they are told.
+// insisting makes callers of each registry request more than the limit for d, ignoring refusals.
 func insisting(t *testing.T, regs []*limit.Registry, d time.Duration) (all []use) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -94,7 +94,7 @@ func insisting(t *testing.T, regs []*limit.Registry, d time.Duration) (all []use
 	return all
 }
 
-// farAway is a store whose answers take so long, half of it on the way there.
+// farAway is a store with a fixed response time, half of it on the way to the store.
 type farAway struct {
 	Store
 	rtt time.Duration

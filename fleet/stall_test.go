@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// stallsAt is a clock on a machine that stands still for a while before the clock is read the nth time.
+// stallsAt is a clock of a machine that stalls before the nth reading.
 type stallsAt struct {
 	clock.Clock
 	n, reads atomic.Int32
@@ -25,7 +25,7 @@ func (c *stallsAt) Now() time.Duration {
 	return c.Clock.Now()
 }
 
-// lastGrant is a store that notes when it was asked for what it granted last.
+// lastGrant is a store that records when the request for its last grant arrived.
 type lastGrant struct {
 	Store
 	at time.Duration
@@ -40,8 +40,8 @@ func (s *lastGrant) Take(ctx context.Context, a *Ask) error {
 	return err
 }
 
-// Wherever the machine stalls between the ask of a store and the last look at the clock, no call goes with what can no
-// longer be used by then.
+// The machine stalls at any reading of the clock between the request and the last check. No call uses units
+// that have expired by then.
 func TestNoStallLetsLateUnitsGo(t *testing.T) {
 	for _, l := range []limit.Limit{
 		{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second}},

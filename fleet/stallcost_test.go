@@ -14,12 +14,12 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A stallingStore answers after rtt, and nothing while it stalls: what is sent then is answered when the stall ends.
+// A stallingStore responds after rtt. Requests during a stall get their responses when the stall ends.
 type stallingStore struct {
 	Store
 	rtt, jitter time.Duration
 	from, to    time.Duration // of the stall
-	drops       bool          // what is sent while it stalls is lost, and not answered later
+	drops       bool          // requests during the stall are lost
 }
 
 func (s *stallingStore) pass(ctx context.Context) error {
@@ -70,9 +70,10 @@ func (s *stallingStore) Beat(ctx context.Context, b *Beat) (Standing, error) {
 	return a, err
 }
 
-// stallOf plays 100 users of 4 processes, each of 10 calls a minute, with a burst of 10 or in any minute, who call at random at 80% of
-// that, and do not wait. The store stalls for d after 30 s. It returns how many calls were refused, how many were made from
-// the beginning of the stall until half a second after it, and of those that went the most that were over a user's limit.
+// stallOf simulates 100 users of 4 processes. Each user has a limit of 10 calls per minute, as a burst of 10 or
+// in any minute. They call at random at 80% of that and do not wait. The store stalls for d after 30 s. stallOf
+// returns the refused calls, the calls from the begin of the stall until half a second after it, and by how
+// many calls a user's limit was exceeded at worst.
 func stallOf(t *testing.T, shape limit.Shape, seed uint64, s *stallingStore, d time.Duration) (refused, within int, over int64) {
 	l := limit.Limit{Name: "user", Scope: "user", Shape: shape, Rate: bucket.Rate{Amount: 10, Per: time.Minute}}
 	if shape == limit.Bucket {
@@ -113,7 +114,7 @@ func stallOf(t *testing.T, shape limit.Shape, seed uint64, s *stallingStore, d t
 	return refused, within, over
 }
 
-// A stall of the store costs limits of users what is called while it lasts, and half a second more.
+// A stall of the store costs users at most their calls during the stall and half a second more.
 func TestStallCostsUsersItsLengthAndHalfASecond(t *testing.T) {
 	for _, c := range []struct {
 		shape limit.Shape
@@ -148,10 +149,10 @@ func stallCosts(t *testing.T, shape limit.Shape, s stallingStore, d time.Duratio
 	}
 }
 
-// A busyClock is that of a machine that is busy: each look at it takes a while, one after the other.
+// A busyClock is the clock of a busy machine: readings take time, one after the other.
 type busyClock struct {
 	clock.Clock
-	turn chan struct{} // of a bubble: a look waits for the one before
+	turn chan struct{} // a channel of the bubble: a reading waits for the one before
 	each time.Duration
 }
 
@@ -162,11 +163,11 @@ func (c *busyClock) Now() time.Duration {
 	return c.Clock.Now()
 }
 
-// Many calls at once that fit into the limits all go, however far the store is and however busy the machine.
+// Many calls within the limits at the same time are all served, with a distant store and a busy machine.
 func TestCallsWithinTheBurstAreNotRefusedByAFarStore(t *testing.T) {
 	for _, c := range []struct {
 		calls int
-		each  time.Duration // that a look at the clock takes
+		each  time.Duration // duration of one reading of the clock
 		after time.Duration // since the start
 	}{{300, 0, 0}, {300, 0, 10 * time.Second}, {300, 40 * time.Microsecond, 10 * time.Second}, {3000, 0, time.Second}, {3000, 4 * time.Microsecond, 10 * time.Second}} {
 		for _, lease := range []time.Duration{0, -1} {

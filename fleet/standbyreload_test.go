@@ -12,8 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// What stands by of a day is not spent in an hour of a limit that has become one by the hour, nor more
-// of it than a smaller amount.
+// A quota per day becomes one per hour, or one with a smaller amount. Its standby is not spent from the new
+// limit.
 func TestWhatStoodByOfADayIsNotSpentInHours(t *testing.T) {
 	for _, next := range []limit.Limit{
 		{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 50}, Every: bucket.Hour},
@@ -56,7 +56,7 @@ func staysInItsDay(t *testing.T, next limit.Limit, asks int) {
 	}
 }
 
-// A quota that is raised while the store is asked is raised, and no more has gone of it than had.
+// A quota is raised during a request. The raise applies, and the usage stays the same.
 func TestAQuotaIsRaisedWhileTheStoreIsAsked(t *testing.T) {
 	for _, to := range []int64{2000, 500} {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestAQuotaIsRaisedWhileTheStoreIsAsked(t *testing.T) {
 	}
 }
 
-// holding is a store that keeps answers to itself for a while.
+// holding is a store that delays its responses for a while.
 type holding struct {
 	Store
 	on   atomic.Bool

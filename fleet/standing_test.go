@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A shorter silence holds when the store has answered to it, and not before: until then the
-// store counts the process in for the longer one.
+// A shorter silence applies when the store has responded to it. Until then, the store counts the part as in for
+// the longer one.
 func TestAShorterSilenceHoldsWhenItIsAnswered(t *testing.T) {
 	s := standing{rules: parting{silence: time.Second, life: time.Minute}, silence: 5 * time.Second}
 	answer := func(now time.Duration, no int64) {
@@ -29,7 +29,7 @@ func TestAShorterSilenceHoldsWhenItIsAnswered(t *testing.T) {
 	}
 }
 
-// How calls are served, by how long nothing was heard, and what is configured.
+// The mode by the time since the last response, and by the configuration.
 func TestWhatAProcessGoesOnWith(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// distant is a store of which half of the answers are on their way for long.
+// distant is a store in which half of the responses take long.
 type distant struct {
 	Store
 	most time.Duration
@@ -34,9 +34,8 @@ func (s distant) Take(ctx context.Context, a *Ask) error {
 	return err
 }
 
-// Processes that trickle along hold blocks while the store's bucket is full. When all of
-// them want all that there is at nearly one instant, that is where what is leased, what is
-// late and what the store has left could add up to more than the burst.
+// Processes with low demand hold blocks while the store's bucket is full. Then every process requests all units
+// at nearly the same instant. The sum of leased units, late units and the store's units could exceed the burst.
 func TestASurgeAfterATrickleStaysWithinTheLimit(t *testing.T) {
 	for _, shape := range []limit.Shape{limit.Bucket, limit.Rolling} {
 		for _, o := range []Options{{}, {Lease: -1}} {
@@ -56,7 +55,7 @@ func TestASurgeAfterATrickleStaysWithinTheLimit(t *testing.T) {
 	}
 }
 
-// surges has five processes take a little for a while and then all they can, many times.
+// surges makes five processes take a little for a while and then all that they can, many times.
 func surges(t *testing.T, l limit.Limit, o Options, late time.Duration, seed uint64) *tally {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	store := distant{NewMemory(nil), late, new(sync.Mutex), rand.New(rand.NewPCG(seed, 1))}
@@ -101,8 +100,8 @@ func surges(t *testing.T, l limit.Limit, o Options, late time.Duration, seed uin
 	return rec
 }
 
-// A store that has granted units counts on their being used soon. Of those whose answer is
-// on its way for longer it has given out as many again.
+// A store expects that granted units are used soon. If the response takes longer, it has granted as many units
+// again.
 func TestWhatIsGrantedTooLateIsNotUsedOnTopOfTheBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second}}
@@ -118,7 +117,7 @@ func TestWhatIsGrantedTooLateIsNotUsedOnTopOfTheBurst(t *testing.T) {
 			}
 			return ok
 		}
-		wg.Go(func() { take(far[0], 40) }) // charged after 60 ms, there after 120
+		wg.Go(func() { take(far[0], 40) }) // charged after 60 ms, arrives after 120
 		time.Sleep(119 * time.Millisecond)
 		for take(near[0], 1) && len(rec.at) < 120 {
 		}

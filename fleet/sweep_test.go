@@ -9,8 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// TestMemoryIsBounded: keys, lanes, records and clients without end are forgotten
-// when they have had their time, and what has not is kept.
+// TestMemoryIsBounded adds keys, lanes, records and clients without end. They are dropped when they have
+// expired, and not before.
 func TestMemoryIsBounded(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := NewMemory(func() time.Time { return now })
@@ -36,8 +36,8 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 		most = max(most, m.kept())
 	}
-	// Within the minute that lanes are remembered for there are 3,000 asks, and 50
-	// of the rest in a second.
+	// In the minute for which lanes are remembered, there are 3,000 requests, and 50 of the other entries per
+	// second.
 	if most > 3*sweepFirst {
 		t.Errorf("%d things were kept at once, want %d at most", most, 3*sweepFirst)
 	}
@@ -54,8 +54,8 @@ func (m *Memory) kept() (n int) {
 	return n
 }
 
-// TestSweepKeepsTheCellsOfACall: a call that makes room must not lose the cells that
-// it has found already, which are full.
+// TestSweepKeepsTheCellsOfACall checks that a call that starts a sweep does not lose the cells that it has
+// already found, which are full.
 func TestSweepKeepsTheCellsOfACall(t *testing.T) {
 	m := NewMemory(nil)
 	m.sweepAt = 1

@@ -8,11 +8,11 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A tally counts what it is told, whoever holds a part of the limits beside it.
+// A tally counts all reported units, even if processes hold parts.
 func TestATallyIsNotDivided(t *testing.T) {
 	now := time.Unix(1_900_000_000, 0)
 	m := NewMemory(func() time.Time { return now })
-	for seq := range int64(3) { // one who says that it uses its part
+	for seq := range int64(3) { // a process reports that it uses its part
 		a, err := m.Beat(t.Context(), &Beat{Group: "g", Client: "c", Seq: seq + 1, Silence: 1e6, Life: 3e8, Wish: 1, Need: 1})
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// losing is a store that loses the answer to an ask that is picked, after a while.
+// losing is a store that delays and loses the response to one selected request.
 type losing struct {
 	Store
 	pick func(*Ask) bool
@@ -33,8 +33,8 @@ func (s *losing) Take(ctx context.Context, a *Ask) error {
 	return err
 }
 
-// The answer to an ask for the rest of a day that comes by its repeat, after midnight, says nothing of
-// the new day.
+// A repeat after midnight gets the response to a request for the rest of the previous day. That does not reduce
+// the units of the new day.
 func TestAnAnswerOfYesterdayUsesUpNothingOfToday(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		evening()
@@ -54,7 +54,7 @@ func TestAnAnswerOfYesterdayUsesUpNothingOfToday(t *testing.T) {
 			return went
 		}
 		yesterday := spend(1000)
-		for range 300 { // what stands by comes back little by little
+		for range 300 { // the standby returns in steps
 			yesterday += spend(1)
 			time.Sleep(time.Second)
 		}
@@ -73,7 +73,7 @@ func TestAnAnswerOfYesterdayUsesUpNothingOfToday(t *testing.T) {
 	})
 }
 
-// Answers that are lost take nothing away of what stands by: a repeat brings what they did.
+// Lost responses do not reduce the standby: a repeat gets the same grant.
 func TestALostAnswerLosesNothingThatStandsBy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 10_000}, Every: bucket.Day}

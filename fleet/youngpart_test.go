@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A process that has run for two seconds holds a part, and uses it when the store goes away or loses its memory.
+// A process that has run for two seconds holds a part. It uses the part when the store becomes unavailable or
+// loses its data.
 func TestYoungProcessesUseTheirPartsDuringOutage(t *testing.T) {
 	for _, age := range []time.Duration{2 * sec, 3 * sec, 4500 * time.Millisecond} {
 		for _, emptied := range []bool{false, true} {
