@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// Take returns ErrAsk for a request that no store can execute. Nothing was changed.
+// ErrAsk reports a request that no store can execute. Nothing was changed.
 var ErrAsk = errors.New("ask is not valid")
 
 // Check returns the first mistake in a request. Every store refuses these requests: an ID of 0, negative

@@ -48,8 +48,8 @@ func (q *queue) begins(now time.Duration) {
 	}
 }
 
-// begins returns the action of the next request for this lease. If as many units have accrued as the store can
-// hold, the beginning is over.
+// begins returns the action of the next request for this lease. The beginning is over when as many units have
+// accrued as the store can hold.
 func (p *lease) begins(now time.Duration, s *spec) beginStep {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -77,8 +77,8 @@ func (q *queue) heardAsk(took time.Duration, err error) (again bool) {
 }
 
 // try sends one request to the store and returns its timeout. The timeout does not depend on the deadlines of
-// waiting callers, except that of the driver. The request serves every waiting call, and a request with an
-// unknown effect costs more.
+// waiting callers, except the driver's. The request serves every waiting call, and a request with an unknown
+// effect costs more than a late one.
 func (q *queue) try(driver context.Context) (limit time.Duration, err error) {
 	f := q.group.fleet
 	begin := f.clock.Now()

@@ -9,7 +9,8 @@ import (
 )
 
 // A Cell is the state of one limit for one key in a store. The zero Cell is full. Instants are microseconds of
-// the store's clock. For shape Bucket they are by the supply's clock, except Paused.
+// the store's clock. For shape Bucket they are by the supply's clock, except Paused. A Cell is not safe for
+// concurrent use.
 //
 // A Bucket is filled by units and drains with time. It grants as many units as fit. That is GCRA with integers.
 // A Rolling limit counts units by slot, and drops a slot when it is entirely older than the window. A Calendar
@@ -24,7 +25,7 @@ type Cell struct {
 	Drain int64
 	Since int64
 
-	Start int64 // for shape Calendar: the begin of the window; it never decreases
+	Start int64 // for shape Calendar: the start of the window; it never decreases
 	End   int64 // its end
 	Last  int64 // when a unit was last counted in it
 	Count int64 // units in the window, for shapes Rolling and Calendar

@@ -15,9 +15,9 @@ type Clocked interface {
 	MeasureClock(ctx context.Context) error
 }
 
-// Overlap is a time after a process became silent. In it a Clocked store may still grant all units of a rolling
-// limit to a process that does not know the store's clock well yet. Until it has passed, the silent process
-// uses only units that it had been granted before; see Beat.Late.
+// Overlap is how long after a process became silent a Clocked store may still grant all units of a rolling
+// limit to a process that does not know the store's clock well yet. Meanwhile the silent process uses only
+// units that it had been granted before; see Beat.Late.
 const Overlap = 3 * time.Second
 
 // A ClockState describes a store's clock as measured by a process. The zero ClockState means that the clock is

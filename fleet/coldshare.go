@@ -10,7 +10,7 @@ import (
 // returned units. It also counts while the store knows the usage. So if the store loses its data, the process
 // gets no more than the rest of its share of the window. It is guarded by lease.mu.
 type taken struct {
-	start int64 // for shape Calendar: the begin of the window, in microseconds of the store's clock
+	start int64 // for shape Calendar: the start of the window, in microseconds of the store's clock
 	units int64 // for shape Calendar: units of that window
 
 	counts counts // for shape Rolling
@@ -76,7 +76,7 @@ func (t *taken) tokens(now time.Duration, s *spec, crowd int64) float64 {
 	return t.rest
 }
 
-// tookShare counts units that the store granted. start is the begin of their calendar window.
+// tookShare counts units that the store granted. start is the start of their calendar window.
 func (p *lease) tookShare(now time.Duration, s *spec, start, n int64) {
 	if s.limit.Cold != limit.ColdShare {
 		return

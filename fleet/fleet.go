@@ -1,8 +1,8 @@
 // Package fleet shares limits among many processes. A Store records the units granted of each limit and the
 // processes that share it. A Fleet is the client in one process. It leases blocks of units and spends them
-// locally. It makes one store request for all callers that wait for the same limits. While the store is
-// unavailable, it spends its part of each limit. Groups of a Fleet make the limiters of package limit. Calls
-// are the business of package weir.
+// locally. It makes one store request for all callers that wait for the same limits. Each process holds a part
+// of each limit: a fraction that the store reserves for it. It spends its parts while the store is unavailable.
+// Groups of a Fleet make the limiters of package limit. Calls are the business of package weir.
 //
 // How a call gets units that it does not have:
 //
@@ -15,7 +15,7 @@
 // How the parts of a limit stay within it while the store is unavailable:
 //
 //	Fleet.Run -> Group.beats -> Store.Beat   a heartbeat: the process is alive and reports its demand
-//	  Members (in the store)                 which process holds which part, and which parts are out
+//	  Members (in the store)                 which process holds which part, and which parts are out: may be in use
 //	  standing (in the process)              from when until when it may use its part
 //	  own (of each lease)                    the units available from the part, and the debts
 //
@@ -70,7 +70,8 @@ type Options struct {
 	// While the store is unavailable, the process spends the part of each limit that the store has granted to
 	// it. Outage is how long the store reserves the part of a silent process; 0 means 10s. Without is what the
 	// process does after that. Silence is how long the process waits for a response before it uses its part; 0
-	// means 1s. Silence grows if responses are slow, and in a large fleet.
+	// means 1s. Larger values than a quarter of Outage are reduced to that. Silence grows if responses are
+	// slow, and in a large fleet.
 	Outage  time.Duration
 	Without Without
 	Silence time.Duration
@@ -221,7 +222,7 @@ func (f *Fleet) Group(name string) *Group {
 	return g
 }
 
-// A Group is the limits of one upstream in this process.
+// A Group is the limits of one upstream in this process. It is safe for concurrent use.
 //
 // Lock order: the line of a queue, queue.mu, Group.own, lease.mu, Group.mu, Fleet.mu. Group.mu and Fleet.mu are
 // held only to read or change maps. Code under them takes no other lock, does not wait and does not leave the

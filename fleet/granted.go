@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// share distributes a grant. sent is when the request was first sent. After an error err the effect of the
+// share distributes a grant. sent is when the request was first sent. If err is not nil, the effect of the
 // request is unknown. Units that arrived too late are returned. The order matters: waiting calls are served
 // before blocks are kept, and calls that still lack units learn their wait last.
 func (q *queue) share(sent sending, now time.Duration, err error) {
@@ -259,7 +259,7 @@ func (q *queue) turn(i int, behind int64) limit.Turn {
 	return t
 }
 
-// short schedules the next request after an incomplete grant, and refuses calls with too early deadlines.
+// short schedules the next request after an incomplete grant, and refuses calls whose deadlines are too early.
 func (q *queue) short(now time.Duration) {
 	var wait, space time.Duration
 	why := 0

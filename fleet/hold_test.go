@@ -34,7 +34,7 @@ func (h *holdersOf) take(n int64, s *spec) int64 {
 	return a.Granted
 }
 
-// A process that leases shares a limit with one that does not. Similarly, a limit before a reload is shared
+// A process with leases shares a limit with a process without. Similarly, a limit before a reload is shared
 // with the same limit after a reload that shortens holds. Units that one of them holds are not granted to the
 // other.
 func TestProcessesWithOtherLeasesShareALimit(t *testing.T) {

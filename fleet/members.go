@@ -6,13 +6,15 @@ import (
 	"slices"
 )
 
-// Members are the processes that share the limits of one group, as a store keeps them.
+// Members are the processes that share the limits of one group, as a store keeps them. They are not safe for
+// concurrent use.
 //
 // Each process holds a part of all limits of the group. It may use its part after it has received no response
 // for its Silence. The store counts the part as out from the Silence after the last response that is known to
-// have arrived. That is never later. The store does not grant parts that are out: its supply's clock is slower
-// by that fraction. So each fraction of a limit has one holder, even if processes are cut off, slow or dead.
-// The store only grants parts that no process holds, so the sum of all parts is at most 1.
+// have arrived. So a part is out before its process begins to use it. The store does not grant parts that are
+// out: its supply's clock is slower by that fraction. So each fraction of a limit has one holder, even if
+// processes are cut off, slow or dead. The store only grants parts that no process holds, so the sum of all
+// parts is at most 1.
 //
 //	the store responds     *          *  (this response is lost)
 //	it arrives              *                  the process uses its part
@@ -59,7 +61,7 @@ type Member struct {
 	Seq, No      int64 // of the latest heartbeat and of its response
 	Last, Ack    int64 // when that response was sent, and the latest that is known to have arrived
 	Silence      int64
-	Joined, Wish int64 // the begin of its membership, and its wish
+	Joined, Wish int64 // the start of its membership, and its wish
 	Alone, Goes  bool
 	Late         bool
 	Answer       Standing // to the latest heartbeat; a repeat gets the same

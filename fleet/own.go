@@ -15,7 +15,7 @@ import (
 //     most the part of the burst. They are not reported later, because the store granted that
 //     much less.
 //   - Of a rolling limit, this process spends in a window at most the smallest part that it held
-//     during it. In the first window of a use, it also spends at most the units that the store had
+//     during it. In the first window of a use there is a second bound: the units that the store had
 //     granted to it and that have left the window since. The store counted those when it granted
 //     the rest to other processes. Spent units are debts.
 //   - A calendar limit has no parts. It has a standby block: units that the store has granted and
@@ -97,8 +97,8 @@ func (p *lease) takeOwn(now time.Duration, u ownUse, n int64) limit.Turn {
 	default:
 		return p.takeStandby(now, u, n)
 	}
-	// The turn contains the time at which units were taken, since returned units would leave the window a
-	// window later.
+	// The turn contains the time at which its units were taken, so that returned units are removed where they
+	// were counted.
 	t := ownTurn(u.key, n)
 	t.Place = int64(now)
 	return t
@@ -207,8 +207,8 @@ func (p *lease) oweOwn(now time.Duration, n int64) bool {
 	return true
 }
 
-// keepsOwn reports whether dropping the lease would lose information: spent units of a window, debts, or the
-// tokens of a use.
+// keepsOwn reports whether dropping the lease would lose state: spent units of a window, debts, or the tokens
+// of a use.
 func (p *lease) keepsOwn(now time.Duration) bool {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
@@ -245,7 +245,7 @@ func (p *lease) tokens(s *spec, u ownUse) (top int64) {
 	return top
 }
 
-// ownLeft returns how many units can be taken now, and when as many are available as possible.
+// ownLeft returns how many units can be taken now, and the time until the largest possible number is available.
 func (p *lease) ownLeft(now time.Duration, s *spec, u ownUse) (left int64, reset time.Duration) {
 	switch m := &s.rule.Meter; s.rule.Shape {
 	case limit.Bucket:

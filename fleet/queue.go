@@ -40,7 +40,7 @@ type queue struct {
 	used   time.Duration // when the last call arrived
 
 	// enough is set when as many units have returned to this process as the last request lacked. It is atomic,
-	// because it is set under a lease's lock.
+	// because units may return while mu is held.
 	enough atomic.Bool
 
 	// The request under way and its result. Only the goroutine that has set asking uses these fields. mu orders
@@ -344,8 +344,8 @@ func (q *queue) looksAfter(ctx context.Context, now time.Duration, driver *line.
 }
 
 // known returns when units are available for a waiter. For a waiter that needs less than the refused cost, it
-// is the next request, since more is unknown. A waiter that needs more also waits for the difference. mu is
-// held.
+// is the time of the next request, which will show more. A waiter that needs more also waits for the
+// difference. mu is held.
 func (q *queue) known(w *waiter, next, there time.Duration) time.Duration {
 	cost := w.costs[q.why]
 	if cost < q.dear {

@@ -105,8 +105,9 @@ func (p *lease) roomReserved(now time.Duration, u ownUse) int64 {
 
 // wantsReserve returns how many units to add to the reserve; negative means too many. The target is the units
 // that the process will probably use in an outage of standbyFor, minus its granted units that leave the window
-// by then, and at least one. It is at most half of the process's part of the remaining units. So a killed
-// process takes no more along, and calls find the rest. asks is how many units the process is about to request.
+// by then, and at least one. It is at most half of the process's part of the remaining units. So the death of a
+// process wastes no more than that, and calls find the rest. asks is how many units the process is about to
+// request.
 func (p *lease) wantsReserve(now time.Duration, s *spec, asks int64) int64 {
 	seen, begins := p.sight(), p.beginning()
 	p.group.own.Lock()

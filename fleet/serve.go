@@ -45,7 +45,7 @@ func (q *queue) refuseAlone(now time.Duration, driver line.Asker) (at time.Durat
 	return at, over
 }
 
-// refuses refuses a waiting call.
+// refuses ends the wait of a call that cannot succeed, and records its demand.
 func (q *queue) refuses(now time.Duration, w *waiter, v limit.Verdict) line.Kind {
 	q.group.refused(now, q.leases, w.costs)
 	w.verdict = v

@@ -72,7 +72,7 @@ func (s *stallingStore) Beat(ctx context.Context, b *Beat) (Standing, error) {
 
 // stallOf simulates 100 users of 4 processes. Each user has a limit of 10 calls per minute, as a burst of 10 or
 // in any minute. They call at random at 80% of that and do not wait. The store stalls for d after 30 s. stallOf
-// returns the refused calls, the calls from the begin of the stall until half a second after it, and by how
+// returns the refused calls, the calls from the start of the stall until half a second after it, and by how
 // many calls a user's limit was exceeded at worst.
 func stallOf(t *testing.T, shape limit.Shape, seed uint64, s *stallingStore, d time.Duration) (refused, within int, over int64) {
 	l := limit.Limit{Name: "user", Scope: "user", Shape: shape, Rate: bucket.Rate{Amount: 10, Per: time.Minute}}

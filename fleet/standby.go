@@ -21,7 +21,7 @@ type standby struct {
 	loose      int64
 	looseUntil expiry
 
-	win   int64         // the begin of the window of used, in microseconds of the store's clock
+	win   int64         // the start of the window of used, in microseconds of the store's clock
 	used  int64         // units used in that window
 	rate  float64       // average units per second, as of at
 	at    time.Duration // when the rate was last updated
@@ -88,8 +88,8 @@ func (p *lease) turnStandby(start int64) {
 	}
 }
 
-// takeStandby takes standby units, or units of a share of the quota if one is configured. Their turn contains
-// which, so that they return to the same place.
+// takeStandby takes standby units, or units of a share of the quota if one is configured. Their turn records
+// the source, so that they return to it.
 func (p *lease) takeStandby(now time.Duration, u ownUse, n int64) limit.Turn {
 	b := &p.own.standby
 	b.used += n
@@ -124,8 +124,8 @@ func (b *standby) isLoose(now time.Duration, t limit.Turn, c clock.Clock) bool {
 	return t.Low == 0 && t.Place == b.looseTurn() && !b.looseUntil.passed(now, c)
 }
 
-// ownLate is how late a call may wake and still use units taken without the store. Calls may be as late for
-// their turn in a limit of a single process.
+// ownLate is how late a call may wake and still use units taken without the store. The same holds for a limit
+// of a single process.
 const ownLate = 100 * time.Millisecond
 
 // ends returns the expiry of units taken without the store. Standby units and units of a share expire with

@@ -80,7 +80,7 @@ type Without struct {
 	Share  float64 // or use this share of each limit, independent of other processes; 0 means none
 }
 
-// A mode is how calls are served that need units beyond the blocks of the process.
+// A mode is how a process serves calls that need more units than its blocks contain.
 type mode uint8
 
 const (
@@ -285,7 +285,7 @@ func (s *standing) judge(hold time.Duration, took, least time.Duration, alive in
 // longestSilence bounds how long a process waits for the store before it uses its part.
 const longestSilence = time.Minute
 
-// use returns how calls are served that need units beyond the blocks of the process.
+// use returns how the process serves calls that need more units than its blocks contain.
 func (s *standing) use(now time.Duration) ownUse {
 	m, part := s.mode(now)
 	if !m.uses() {

@@ -50,7 +50,7 @@ type Store interface {
 	Close() error
 }
 
-// Take returns ErrWindow if the store's clock is in neither of the two calendar windows of a claim. Ask.Now
+// ErrWindow reports that the store's clock is in neither of the two calendar windows of a claim. Ask.Now
 // contains that clock. Nothing was changed.
 var ErrWindow = errors.New("the store's clock is in another calendar window")
 
@@ -59,7 +59,8 @@ var ErrWindow = errors.New("the store's clock is in another calendar window")
 // The store executes a request at one instant of its clock, in this order. A repeat gets the response of the
 // first request. Then follow the settlements, one after the other. Then the store grants as many Copies as
 // every claim allows, all or none of each copy. Last, it grants Extra for each claim. The caller may reuse an
-// Ask for its next request. Rules must not change while any request refers to them.
+// Ask for its next request. Rules must not change while any request refers to them. An Ask is not safe for
+// concurrent use.
 type Ask struct {
 	Group string
 

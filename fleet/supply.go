@@ -8,7 +8,8 @@ import (
 )
 
 // A Supply is what a store can grant of a group at an instant: the clock by which buckets drain, and how much
-// of each limit is out. The zero Supply describes a group without members at the beginning of time.
+// of each limit is out. The zero Supply describes a group without members at the beginning of time. A Supply
+// shares slices with its Members, and is valid until these change.
 //
 // Instants are microseconds, parts are millionths.
 type Supply struct {
