@@ -8,11 +8,11 @@ import (
 	_ "time/tzdata" // zones are known on machines that have no files of them
 )
 
-// A Period is the length of a calendar window, as people say it.
+// A Period is the length of a calendar window by name.
 type Period uint8
 
 const (
-	NoPeriod Period = iota // not said; no window has it
+	NoPeriod Period = iota // not set; no window has it
 	Second
 	Minute
 	Hour
@@ -38,7 +38,7 @@ func (p Period) String() string {
 // Valid reports whether there are windows of the period.
 func (p Period) Valid() bool { return p > NoPeriod && int(p) < len(calendarPeriods) }
 
-// Usual is how long a window is when no clock is changed: of a month, 30 days.
+// Usual returns the length of a window without clock changes; 30 days for a month.
 func (p Period) Usual() time.Duration {
 	if !p.Valid() {
 		return 0
@@ -46,7 +46,7 @@ func (p Period) Usual() time.Duration {
 	return usual[p]
 }
 
-// MarshalText and UnmarshalText let a period stand in files by its name.
+// MarshalText and UnmarshalText write and read a period by its name.
 func (p Period) MarshalText() ([]byte, error) {
 	if !p.Valid() {
 		return nil, fmt.Errorf("%v: has no name", p)
@@ -66,30 +66,28 @@ func (p *Period) UnmarshalText(text []byte) error {
 
 var zones sync.Map // name -> *time.Location
 
-// Zone is the time zone of the name in the IANA database, such as
-// America/Los_Angeles. "" is UTC.
+// Zone returns the time zone with this name in the IANA database, such as America/Los_Angeles. "" means UTC.
 func Zone(name string) (*time.Location, error) {
 	if z, ok := zones.Load(name); ok {
 		return z.(*time.Location), nil
 	}
 	z, err := time.LoadLocation(name)
-	if err != nil || name == "Local" { // that would be another on another machine
+	if err != nil || name == "Local" { // Local differs between machines
 		return nil, fmt.Errorf("zone %q: is not in the time zone database; write it as America/Los_Angeles, or UTC", name)
 	}
 	known, _ := zones.LoadOrStore(name, z) // one zone is one pointer
 	return known.(*time.Location), nil
 }
 
-// A Calendar cuts time into the windows that clocks on the wall show in a zone.
-// The next window begins where one ends, so every instant is in exactly one.
+// A Calendar divides time into the windows of wall clocks in a zone. The next window begins where one ends, so every
+// instant is in exactly one window.
 type Calendar struct {
 	Every Period
 	Zone  *time.Location // nil means UTC
 }
 
-// Window is the window that holds the instant: start <= at < end. A day has 23 or
-// 25 hours when clocks are changed, and begins when its date is first shown,
-// whether that is midnight or not. An hour that is shown twice is two windows.
+// Window returns the window that contains the instant: start <= at < end. A day has 23 or 25 hours when clocks
+// change. It begins when its date is first shown, at midnight or not. An hour that is shown twice is two windows.
 func (c Calendar) Window(at time.Time) (start, end time.Time) {
 	at = at.Round(0).In(c.zone())
 	switch c.Every {
@@ -106,7 +104,7 @@ func (c Calendar) zone() *time.Location {
 	return c.Zone
 }
 
-// dates is the window of whole dates that holds the instant.
+// dates returns the window of whole dates that contains the instant.
 func (c Calendar) dates(at time.Time) (start, end time.Time) {
 	first := c.first(at)
 	start, end = begin(at.Location(), first), begin(at.Location(), c.after(first))
@@ -117,8 +115,8 @@ func (c Calendar) dates(at time.Time) (start, end time.Time) {
 	return start, end
 }
 
-// first is the first date of the window in which the date falls that is shown at
-// the instant. Dates are written as midnights of UTC, which all exist.
+// first returns the first date of the window that contains the date shown at the instant. Dates are represented as
+// midnights of UTC, which all exist.
 func (c Calendar) first(at time.Time) time.Time {
 	y, m, d := at.Date()
 	switch c.Every {
@@ -130,7 +128,7 @@ func (c Calendar) first(at time.Time) time.Time {
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 }
 
-// after is the first date of the window after that which begins with the date.
+// after returns the first date of the window after the window that begins with the date.
 func (c Calendar) after(first time.Time) time.Time {
 	switch c.Every {
 	case Week:
@@ -141,9 +139,8 @@ func (c Calendar) after(first time.Time) time.Time {
 	return first.AddDate(0, 0, 1)
 }
 
-// begin is the first instant at which the date, or a later one, is shown in the
-// zone. It looks through the stretches of time in which clocks are not changed,
-// for midnight or, where a change leaves that out, for what comes instead.
+// begin returns the first instant at which the date, or a later one, is shown in the zone. It goes through the
+// periods without clock changes, and looks for midnight, or for its replacement if a change skips midnight.
 func begin(zone *time.Location, date time.Time) time.Time {
 	for t := date.AddDate(0, 0, -1).In(zone); ; { // no zone is a day ahead
 		_, offset := t.Zone()
@@ -152,7 +149,7 @@ func begin(zone *time.Location, date time.Time) time.Time {
 			midnight = t
 		}
 		_, change := t.ZoneBounds()
-		if !change.IsZero() && !change.After(t) { // so it is on the last day of leap years
+		if !change.IsZero() && !change.After(t) { // this happens on the last day of leap years
 			change = t.Add(time.Hour)
 		}
 		if change.IsZero() || midnight.Before(change) {
@@ -162,8 +159,8 @@ func begin(zone *time.Location, date time.Time) time.Time {
 	}
 }
 
-// ticks is the second, minute or hour that holds the instant, as far as the clock
-// runs through it: a change that is no whole number of them cuts one short.
+// ticks returns the second, minute or hour that contains the instant. A clock change by a fraction of it cuts it
+// short.
 func ticks(at time.Time, length time.Duration) (start, end time.Time) {
 	_, offset := at.Zone()
 	shown := at.Unix() + int64(offset)
@@ -180,7 +177,7 @@ func ticks(at time.Time, length time.Duration) (start, end time.Time) {
 	return start, end
 }
 
-// changed reports whether clocks are set at the instant, and not only renamed.
+// changed reports whether the offset changes at the instant, and not only the zone's name.
 func changed(at time.Time) bool {
 	_, before := at.Add(-1).Zone()
 	_, after := at.Zone()

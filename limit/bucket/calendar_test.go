@@ -16,7 +16,7 @@ func zone(t testing.TB, name string) *time.Location {
 	return z
 }
 
-// where clocks do odd things, or once did.
+// where lists zones with unusual clock changes, now or in the past.
 var where = []string{
 	"", "UTC", "America/Los_Angeles", "America/New_York", "America/Havana", "America/Santiago", "America/Asuncion",
 	"America/St_Johns", "America/Sao_Paulo", "America/Nuuk", "America/Juneau", "America/Caracas", "Africa/Cairo",
@@ -56,8 +56,7 @@ func TestDays(t *testing.T) {
 		{"America/Havana", "2026-11-01T00:30:00-05:00", "2026-11-01T00:00:00-04:00", 25},
 		{"America/Santiago", "2026-04-04T23:30:00-04:00", "2026-04-04T00:00:00-03:00", 25},
 
-		// A minute after midnight clocks were set back to the date before, whose window
-		// was over.
+		// A minute after midnight clocks were set back to the date before, whose window was over.
 		{"America/St_Johns", "2010-11-07T00:00:30-02:30", "2010-11-07T00:00:00-02:30", 25},
 		{"America/St_Johns", "2010-11-06T23:30:00-03:30", "2010-11-07T00:00:00-02:30", 25},
 
@@ -101,8 +100,8 @@ func TestWindowsOfOtherPeriods(t *testing.T) {
 	}
 }
 
-// Every instant is in one window, which is the same for all instants in it, and the
-// windows follow each other without gap.
+// Every instant is in one window, which is the same for all instants in it, and the windows follow each other without
+// gap.
 func TestWindowsTileTime(t *testing.T) {
 	for range 20_000 {
 		seed := rand.Uint64()
@@ -144,10 +143,10 @@ func tiles(rng *rand.Rand, c Calendar, at time.Time) error {
 	return nil
 }
 
-// skipped are zones that have left out a date when they moved across the date line.
+// skipped contains zones that have left out a date when they moved across the date line.
 var skipped = map[string]bool{"Pacific/Apia": true, "Pacific/Kwajalein": true, "Pacific/Kiritimati": true}
 
-// A window of days begins with the date that people see.
+// A window of days begins with the date that clocks show.
 func TestWindowsOfDaysAreDates(t *testing.T) {
 	for range 5_000 {
 		seed := rand.Uint64()
@@ -200,7 +199,7 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// The zero Calendar is of no use, but does no harm.
+// The zero Calendar is useless but harmless.
 func TestCalendarWithoutPeriod(t *testing.T) {
 	at := time.Unix(1e9, 5)
 	if start, end := (Calendar{}).Window(at); at.Before(start) || !at.Before(end) {

@@ -8,13 +8,11 @@ import (
 	"time"
 )
 
-// A level is the token bucket of the textbook in exact arithmetic: what must
-// never fall below nothing, whatever the code under test does. That it does not
-// is the same as that no window of any length t sees more than burst + rate*t,
-// one nanosecond of clock resolution apart.
+// A level is the textbook's token bucket in exact arithmetic. It must never fall below zero. That is equivalent to
+// the promise that no window of length t grants more than burst + rate*t, with one nanosecond of clock resolution.
 type level struct {
 	rate, burst, left *big.Rat // units per nanosecond, units, units
-	slack             *big.Rat // one nanosecond's worth
+	slack             *big.Rat // one nanosecond's units
 	now               time.Duration
 }
 
@@ -46,7 +44,7 @@ var rates = []Rate{
 	{1, 1461 * 24 * time.Hour, 1}, {17, 365 * 24 * time.Hour, 40}, {1 << 62, 1 << 57, 1},
 }
 
-// anyRate is a valid rate of any size.
+// anyRate returns a valid rate of any size.
 func anyRate(rng *rand.Rand) Rate {
 	if rng.IntN(4) == 0 {
 		return rates[rng.IntN(len(rates))]
@@ -59,7 +57,7 @@ func anyRate(rng *rand.Rand) Rate {
 	}
 }
 
-// upTo is a number of any order of magnitude from 1 to n.
+// upTo returns a number from 1 to n, of any order of magnitude.
 func upTo(rng *rand.Rand, n int64) int64 {
 	v := int64(1)
 	for v < n/16 && rng.IntN(8) > 0 {

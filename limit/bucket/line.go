@@ -6,37 +6,35 @@ import (
 	"time"
 )
 
-// A Line is the timetable of a limit: which place of the axis is there at which
-// instant. It is a value and never changes; a pause or another rate is another
-// Line that goes on from the same place, so that every place already given away
-// keeps its worth and nothing is handed out or lost.
+// A Line is the timetable of a limit: it maps positions to the instants at which they are available. It is an
+// immutable value. A pause or another rate makes another Line that continues from the same position. So positions
+// that were granted keep their meaning, and no unit is granted twice or lost.
 //
-// One unit takes up Unit places, about as many as it takes nanoseconds at the
-// full rate. speed is places per nanosecond with 32 binary digits of fraction.
+// One unit takes Unit positions, about its number of nanoseconds at the full rate. speed is positions per nanosecond
+// with 32 fractional bits.
 type Line struct {
-	from   time.Duration // the line starts here; until then it stands still at place
+	from   time.Duration // the line starts here; until then it stays at place
 	place  int64
 	speed  uint64
 	full   uint64 // the speed at the configured rate
 	unit   int64
-	depth  int64         // places in a full burst
+	depth  int64         // positions in a full burst
 	most   int64         // units in a full burst
-	floor  int64         // a burst that was smaller has passed this place, and a larger one does not bring it back
-	paused bool          // from is the end of a pause: nothing goes before it
+	floor  int64         // a smaller burst has passed this position, and a larger one does not bring it back
+	paused bool          // from is the end of a pause: nothing is granted before it
 	stood  time.Duration // when that pause began
 }
 
-// Never is the instant of what does not come.
+// Never is the instant of events that do not happen.
 const Never = time.Duration(math.MaxInt64)
 
-// End is a place that no line reaches: the axis is used up before it, after 146
-// years at a place per nanosecond and 2.3 at the fastest rate there can be. Then
-// nothing goes any more.
+// End is a position that no line reaches: the line is used up before it, after 146 years at one position per
+// nanosecond and 2.3 years at the fastest possible rate. Then nothing is granted any more.
 const End = math.MaxInt64 / 2
 
-const one = 1 << 32 // a speed of one place per nanosecond
+const one = 1 << 32 // a speed of one position per nanosecond
 
-// NewLine starts a timetable at place 0. The rate must be valid.
+// NewLine returns a timetable that starts at position 0. The rate must be valid.
 func NewLine(now time.Duration, r Rate) Line {
 	unit := r.interval()
 	l := Line{from: now, unit: unit, depth: unit * r.Full(), most: r.Full(), floor: -unit * r.Full()}
@@ -45,7 +43,7 @@ func NewLine(now time.Duration, r Rate) Line {
 	return l
 }
 
-// speedOf is unit places per interval of r, rounded down.
+// speedOf returns unit positions per interval of r, rounded down.
 func speedOf(unit int64, r Rate) uint64 {
 	hi, lo := bits.Mul64(uint64(unit), uint64(r.Amount))
 	if hi>>32 > 0 {
@@ -59,7 +57,7 @@ func speedOf(unit int64, r Rate) uint64 {
 	return max(q, 1)
 }
 
-// At is the last place that is there at the instant.
+// At returns the last position that is available at the instant.
 func (l *Line) At(now time.Duration) int64 {
 	if now <= l.from {
 		return l.place
@@ -71,7 +69,7 @@ func (l *Line) At(now time.Duration) int64 {
 	return min(l.place+int64(hi<<32|lo>>32), End-1)
 }
 
-// When is the first instant at which the place is there, rounded up.
+// When returns the first instant at which the position is available, rounded up.
 func (l *Line) When(place int64) time.Duration {
 	if place <= l.place {
 		return l.from
@@ -94,7 +92,7 @@ func (l *Line) When(place int64) time.Duration {
 	return l.from + time.Duration(q)
 }
 
-// Wait is how long from now until the place may be used, 0 if it may be.
+// Wait returns the time from now until the position may be used, 0 if it may be.
 func (l *Line) Wait(now time.Duration, place int64) time.Duration {
 	if !l.Paused(now) && l.At(now) >= place {
 		return 0
@@ -102,7 +100,7 @@ func (l *Line) Wait(now time.Duration, place int64) time.Duration {
 	return l.Until(now, place)
 }
 
-// Until is Wait for a place that may not be used yet.
+// Until is Wait for a position that may not be used yet.
 func (l *Line) Until(now time.Duration, place int64) time.Duration {
 	when := l.When(place)
 	if when == Never {
@@ -111,36 +109,35 @@ func (l *Line) Until(now time.Duration, place int64) time.Duration {
 	return max(0, when-now)
 }
 
-// Cost is the places that n units take up. n must be within the burst.
+// Cost returns the number of positions of n units. n must be within the burst.
 func (l *Line) Cost(n int64) int64 { return n * l.unit }
 
-// Full is the burst in units; a cost above it can never be met.
+// Full returns the burst in units. A cost above it can never be met.
 func (l *Line) Full() int64 { return l.most }
 
-// Unit is the places of one unit, and Depth those of a full burst.
+// Unit returns the positions of one unit, and Depth the positions of a full burst.
 func (l *Line) Unit() int64  { return l.unit }
 func (l *Line) Depth() int64 { return l.depth }
 
-// Low is where the burst begins when the line has reached at: places up to it are
-// gone.
+// Low returns the start of the burst when the line has reached at. Positions up to it have expired.
 func (l *Line) Low(at int64) int64 { return max(at-l.depth, l.floor) }
 
-// FullAt is the place that must be there for a full burst to be left, if nothing
-// is booked behind booked.
+// FullAt returns the position that must be available for a full burst to remain, if positions up to booked are
+// granted.
 func (l *Line) FullAt(booked int64) int64 { return max(booked, l.floor) + l.depth }
 
-// Paused reports whether nothing may go at the instant, whatever is there.
+// Paused reports whether nothing may be granted at the instant.
 func (l *Line) Paused(now time.Duration) bool { return l.paused && now < l.from }
 
-// PausedUntil is the end of the pause, if there is one at the instant.
+// PausedUntil returns the end of the pause, if there is one at the instant.
 func (l *Line) PausedUntil(now time.Duration) (time.Duration, bool) { return l.from, l.Paused(now) }
 
-// PerSecond is the rate at which the line now runs.
+// PerSecond returns the present rate of the line.
 func (l *Line) PerSecond() float64 {
 	return float64(l.speed) / one * float64(time.Second) / float64(l.unit)
 }
 
-// Pause stops the line until the instant. A pause is never made shorter.
+// Pause stops the line until the instant. It never shortens a pause.
 func (l *Line) Pause(now, until time.Duration) Line {
 	next := *l
 	if until <= now || l.Paused(now) && until <= l.from {
@@ -154,9 +151,8 @@ func (l *Line) Pause(now, until time.Duration) Line {
 	return next
 }
 
-// Resume ends a pause before its time: the line goes on from where it stood. Nothing
-// comes for the time in which it stood still, nor twice for a caller whose clock
-// reading is older than the pause.
+// Resume ends a pause early. The line continues from its position. Nothing is produced for the time of the pause, nor
+// twice for a caller whose clock reading is older than the pause.
 func (l *Line) Resume(now time.Duration) Line {
 	next := *l
 	if l.Paused(now) {
@@ -165,26 +161,25 @@ func (l *Line) Resume(now time.Duration) Line {
 	return next
 }
 
-// Shut is the line for a limiter that is out of use: nobody is given anything.
+// Shut returns the line of a limiter that is out of use: it grants nothing.
 func (l *Line) Shut() Line {
 	next := *l
 	next.most = 0
 	return next
 }
 
-// Pace lets the line run at another rate, at most the configured one. It is how
-// a rate that learns is applied. The slowest that a line runs is a place in four seconds.
+// Pace sets another rate, at most the configured one. It applies a learned rate. The slowest line advances one
+// position in four seconds.
 func (l *Line) Pace(now time.Duration, perSecond float64) Line {
 	next := l.onward(now)
 	next.speed = max(1, min(paceOf(l.unit, perSecond), l.full))
 	return next
 }
 
-// paceOf is unit places per interval of a rate, rounded down. The product of floating point
-// is rounded up where it comes out even, so that a line at a half of its rate would be a place
-// ahead after half a year.
+// paceOf returns unit positions per interval of a rate, rounded down. A floating-point product rounds up when it is
+// even, so that a line at half its rate would be one position ahead after half a year.
 func paceOf(unit int64, perSecond float64) uint64 {
-	if !(perSecond > 0) { // NaN too
+	if !(perSecond > 0) { // also for NaN
 		return 0
 	}
 	frac, exp := math.Frexp(min(perSecond, math.MaxFloat64))
@@ -205,12 +200,10 @@ func paceOf(unit int64, perSecond float64) uint64 {
 	return q
 }
 
-// Change gives the line another rate and burst. What is spoken for stays spoken
-// for, unit by unit. It reports false if the new rate lies so far from the one
-// that the line was made for (64 times faster, 65,536 times slower) that its
-// axis cannot hold it; then a new line must be made. On a line made slower, time
-// is as coarse as one place, 65 microseconds at most: what goes may go by so much
-// too early.
+// Change sets another rate and burst. Granted units stay granted, unit by unit. It returns false if the new rate is
+// too far from the rate for which the line was made: over 64 times faster or 65,536 times slower. Then a new line
+// must be made. A line made slower is as coarse as one position, at most 65 microseconds: calls may go that much too
+// early.
 func (l *Line) Change(now time.Duration, r Rate) (Line, bool) {
 	full := speedOf(l.unit, r)
 	hi, depth := bits.Mul64(uint64(l.unit), uint64(r.Full()))
@@ -223,7 +216,7 @@ func (l *Line) Change(now time.Duration, r Rate) (Line, bool) {
 	return next, true
 }
 
-// onward is the line as it goes on from now, or from the end of its pause.
+// onward returns the line as it continues from now, or from the end of its pause.
 func (l *Line) onward(now time.Duration) Line {
 	next := *l
 	if now > l.from {

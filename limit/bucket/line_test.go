@@ -12,8 +12,7 @@ import (
 
 const thirtyYears = 30 * 366 * 24 * time.Hour
 
-// checkLine checks that a line never runs backwards and that When is the exact
-// inverse of At, around the instant.
+// checkLine checks that a line never runs backwards and that When is the exact inverse of At, around the instant.
 func checkLine(l *Line, now time.Duration, ahead int64) error {
 	at := l.At(now)
 	if next := l.At(now + 1); next < at {
@@ -37,8 +36,8 @@ func checkLine(l *Line, now time.Duration, ahead int64) error {
 	return nil
 }
 
-// anyLine is what becomes of a line in thirty years of changes. No place may ever
-// be there earlier than all rates so far, at their fastest, allow.
+// anyLine applies thirty years of changes to a line. No position may be available earlier than the fastest rate so
+// far allows.
 func anyLine(rng *rand.Rand, start time.Duration) error {
 	r := anyRate(rng)
 	l := NewLine(start, r)
@@ -55,7 +54,7 @@ func anyLine(rng *rand.Rand, start time.Duration) error {
 			l = l.Pace(now, r.PerSecond()*rng.Float64()*1.1)
 		case 2:
 			l, _ = l.Change(now, Rate{max(1, min(r.Amount, math.MaxInt64/8)*int64(1+rng.IntN(8))/int64(1+rng.IntN(8))), r.Per, upTo(rng, 1000)})
-		case 3: // a reading from before: another core was faster
+		case 3: // an earlier reading: another core was faster
 			stale = true
 			l = l.Pause(now-time.Duration(rng.Int64N(1000)), now+time.Duration(rng.Int64N(1000)-500))
 		}
@@ -134,12 +133,11 @@ func TestAPauseIsNeverMadeShorter(t *testing.T) {
 	}
 }
 
-// A pause that is lifted gives nothing for the time in which the line stood still,
-// however old the clock reading of who lifts it.
+// A pause that is lifted produces nothing for its time, however old the clock reading of the caller that lifts it.
 func TestALiftedPauseGivesNothingTwice(t *testing.T) {
 	cases(t, 2000, func(rng *rand.Rand) error {
 		r := anyRate(rng)
-		l, never := NewLine(0, r), NewLine(0, r) // which is never paused
+		l, never := NewLine(0, r), NewLine(0, r) // never is not paused
 		var now time.Duration
 		for step := range 30 {
 			now += time.Duration(upTo(rng, 1<<30))
@@ -167,8 +165,7 @@ func TestALiftedPauseGivesNothingTwice(t *testing.T) {
 	}
 }
 
-// What is given out before a change of pace on a line that another core has
-// already moved on.
+// A grant before a change of pace, on a line that another core has already moved on.
 func TestAStalePauseDoesNotSetTheLineBack(t *testing.T) {
 	l := NewLine(0, Rate{1e9, time.Second, 100})
 	l = l.Pace(2000, 1e9)
@@ -198,8 +195,7 @@ func TestPaceKeepsWithinBounds(t *testing.T) {
 	}
 }
 
-// A pace that comes out even on the axis is rounded up by floating point: a line would be
-// ahead of it by a place after a hundred days.
+// Floating point rounds an even pace up: after a hundred days, a line would be one position ahead.
 func TestNoLineRunsFasterThanItsPace(t *testing.T) {
 	check := func(r Rate, perSecond float64) error {
 		l := NewLine(0, r)
@@ -245,7 +241,7 @@ func TestChangeKeepsWhatIsSpokenFor(t *testing.T) {
 	}
 }
 
-// What a smaller burst has passed is gone: a change to and fro hands nothing out.
+// Positions that a smaller burst has passed stay expired: a change to and fro grants nothing.
 func TestALargerBurstBringsNothingBack(t *testing.T) {
 	l := NewLine(0, Rate{100, time.Second, 10})
 	s := l.Fresh(0)

@@ -5,53 +5,51 @@ import (
 	"time"
 )
 
-// A Window never lets more than Amount units go in any window of length Per:
-// nothing like a bucket's burst comes on top.
+// A Window allows at most Amount units in any window of length Per, without an additional burst.
 //
-// "Any window" is half open: units that are exactly Per apart stand in different
-// windows.
+// Windows are half open: units that are exactly Per apart are in different windows.
 type Window struct {
 	Amount int64
 	Per    time.Duration
 }
 
-// remembered is how many calls of one window a Log tells apart. Windows of as many
-// units and more are divided into as many grains, less two: calls of one grain are
-// remembered together, from the last of them, so for a grain too long at most.
+// remembered is the number of calls per window that a Log stores separately. Windows of this many units and more are
+// divided into this many grains, minus two. All calls of a grain count from the last of them, so at most a grain
+// longer.
 const remembered = 1024
 
-// A Log is what went within the last window, oldest first. It takes no more than 24 KiB;
-// it begins with next to nothing. It is for one goroutine at a time. Make it with NewLog.
+// A Log contains the usage within the last window, oldest first. It takes at most 24 KiB and starts small. It is not
+// safe for concurrent use. Create it with NewLog.
 type Log struct {
 	Window
-	grain time.Duration // 0: every call is told apart
+	grain time.Duration // 0: every call is stored separately
 
-	ring       []entry // a power of two long
-	base, next uint64  // the oldest entry, and the one that comes next
+	ring       []entry // the length is a power of two
+	base, next uint64  // the oldest entry and the next one
 	seq        uint64  // the Mark of the latest entry
-	gone       uint64  // that of the latest that was forgotten
+	gone       uint64  // the Mark of the latest forgotten entry
 	sum        int64   // units in all entries
 	now        time.Duration
-	until      time.Duration // to this instant calls go into the latest entry
+	until      time.Duration // until this instant calls are added to the latest entry
 
-	// ref is the earliest instant for whoever asks now, and tail the first entry that
-	// counts then. used is the units in those.
+	// ref is the earliest instant for a caller that asks now. tail is the first entry that counts then, and used the
+	// units from there on.
 	ref  time.Duration
 	tail uint64
 	used int64
 }
 
-// An entry is units that count from an instant.
+// An entry contains units that count from an instant.
 type entry struct {
 	at time.Duration
 	n  int64
 	id uint64
 }
 
-// A Mark names what Take gave. The zero Mark is that of nothing.
+// A Mark identifies a grant of Take. The zero Mark belongs to no grant.
 type Mark uint64
 
-// NewLog is an empty log.
+// NewLog returns an empty log.
 func NewLog(w Window) Log { return Log{Window: w, grain: w.grain()} }
 
 func (w Window) grain() time.Duration {
@@ -61,12 +59,11 @@ func (w Window) grain() time.Duration {
 	return (w.Per + remembered - 3) / (remembered - 2) // two grains can straddle the edges
 }
 
-// latest leaves room to count with instants.
+// latest leaves room for additions to instants.
 const latest = math.MaxInt64 / 2
 
-// Take takes n units if they may go now, and not before notBefore. If they may not it changes
-// nothing, and says how long it takes until they may: Never if n is above the amount. A cost of
-// 0 is always met.
+// Take takes n units if they may be used now, and not before notBefore. Otherwise it changes nothing and returns the
+// wait: Never if n exceeds the amount. A cost of 0 is always met.
 func (g *Log) Take(now, notBefore time.Duration, n int64) (m Mark, wait time.Duration, ok bool) {
 	if wait = g.Ask(now, notBefore, n); wait > 0 || n <= 0 {
 		return 0, wait, wait == 0
@@ -74,7 +71,7 @@ func (g *Log) Take(now, notBefore time.Duration, n int64) (m Mark, wait time.Dur
 	return g.add(g.now, n), 0, true
 }
 
-// Ask is how long n units would have to wait. It takes nothing.
+// Ask returns how long n units would have to wait. It takes nothing.
 func (g *Log) Ask(now, notBefore time.Duration, n int64) time.Duration {
 	if n <= 0 || n > g.Amount {
 		return unlessNothing(n)
@@ -90,13 +87,13 @@ func unlessNothing(n int64) time.Duration {
 	return Never
 }
 
-// turn brings the log to the instant, and ref to the first at which who asks now may go.
+// turn advances the log to the instant, and ref to the first instant at which a caller that asks now may proceed.
 func (g *Log) turn(now, notBefore time.Duration) {
 	g.forget(now)
 	g.refer(max(g.now, notBefore))
 }
 
-// forget drops what has left the window, and what came back whole before that.
+// forget drops entries that have left the window, and entries before them that were returned completely.
 func (g *Log) forget(now time.Duration) {
 	g.now = max(g.now, now)
 	edge := g.now - g.Per
@@ -115,7 +112,7 @@ func (g *Log) forget(now time.Duration) {
 	}
 }
 
-// refer finds what counts at an instant.
+// refer computes the usage that counts at an instant.
 func (g *Log) refer(ref time.Duration) {
 	g.ref = ref
 	for edge := ref - g.Per; g.tail < g.next; g.tail++ {
@@ -134,7 +131,7 @@ func (g *Log) refer(ref time.Duration) {
 	}
 }
 
-// earliest is when n units may go, from ref on.
+// earliest returns when n units may be used, from ref on.
 func (g *Log) earliest(ref time.Duration, n int64) time.Duration {
 	over := g.used + n - g.Amount
 	for i := g.tail; over > 0; i++ {
@@ -146,10 +143,10 @@ func (g *Log) earliest(ref time.Duration, n int64) time.Duration {
 	return ref
 }
 
-// entry is the one at a position.
+// entry returns the entry at a position.
 func (g *Log) entry(i uint64) *entry { return &g.ring[i&uint64(len(g.ring)-1)] }
 
-// add counts units that go now.
+// add counts units that are used now.
 func (g *Log) add(at time.Duration, n int64) Mark {
 	if g.next > g.base {
 		if e := g.entry(g.next - 1); at < g.until || at == e.at {
@@ -171,7 +168,7 @@ func (g *Log) push(e entry) {
 	g.next++
 }
 
-// find is the entry of a mark, nil if it is forgotten.
+// find returns the entry of a mark, nil if it is forgotten.
 func (g *Log) find(m Mark) (i uint64, e *entry) {
 	if uint64(m) <= g.gone || uint64(m) > g.seq {
 		return 0, nil

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// A going is units that went, or that wait.
+// A going is a granted or waiting call.
 type going struct {
 	mark Mark
 	n    int64
 	at   time.Duration
 }
 
-// overWindow looks at every half-open window that ends with a going.
+// overWindow checks every half-open window that ends with a grant.
 func overWindow(all []*going, w Window) error {
 	first, sum := 0, int64(0)
 	for _, last := range all {
@@ -32,8 +32,8 @@ func overWindow(all []*going, w Window) error {
 	return nil
 }
 
-// A logRun is a random history of a log, and what really went. Calls that wait stand in a
-// line: the first asks how long it has to wait, and takes then.
+// A logRun is a random history of a log and the real usage. Waiting calls form a queue: the first asks how long it
+// has to wait, and then takes.
 type logRun struct {
 	rng     *rand.Rand
 	log     Log
@@ -48,7 +48,7 @@ func newLogRun(rng *rand.Rand, w Window) *logRun {
 	return &logRun{rng: rng, log: NewLog(w), dearest: w.Amount, now: time.Duration(rng.Int64N(1 << 40))}
 }
 
-// advance lets those go who wait, in order, each when it was told to and not earlier.
+// advance lets waiting calls proceed in order, each at its predicted instant and not earlier.
 func (r *logRun) advance(to time.Duration) error {
 	for len(r.waiting) > 0 {
 		g := r.waiting[0]
@@ -83,7 +83,7 @@ func (r *logRun) goes(m Mark, n int64) error {
 	return nil
 }
 
-// used is what went in a window of the length up to now.
+// used returns the usage in a window of this length up to now.
 func (r *logRun) used(per time.Duration) (sum int64) {
 	for i := len(r.went) - 1; i >= 0 && r.went[i].at > r.now-per; i-- {
 		sum += r.went[i].n
@@ -116,8 +116,8 @@ func (r *logRun) take() error {
 	return nil
 }
 
-// back gives some of a going back. Those of which nothing is left are as if they had
-// never been. Who waits holds nothing, and just leaves.
+// back returns a part of a grant. Grants of which nothing remains count as never made. A waiting call holds nothing
+// and just leaves.
 func (r *logRun) back() {
 	if n := len(r.waiting); n > 0 && r.rng.IntN(2) == 0 {
 		i := r.rng.IntN(n)
@@ -176,7 +176,7 @@ func (r *logRun) act() error {
 	return r.sound()
 }
 
-// sound looks at what a log says of itself.
+// sound checks the sums of a log.
 func (r *logRun) sound() error {
 	if left := r.log.Left(r.now); left != max(0, r.log.Amount-r.log.sum) || left > r.log.Amount {
 		return fmt.Errorf("%d left of %d", left, r.log.Amount)
@@ -203,9 +203,8 @@ func anyWindow(rng *rand.Rand) Window {
 	return Window{1 + rng.Int64N(amounts[rng.IntN(len(amounts))]), time.Duration(1 + upTo(rng, 1<<40))}
 }
 
-// Whatever is taken, awaited and comes back, in whatever pauses: no window has more than
-// the amount; a small log is exact, and of a large one nobody waits longer than if calls
-// of one grain had been one call.
+// In any sequence of grants, waits, returns and pauses, no window exceeds the amount. A small log is exact. In a
+// large one no call waits longer than if calls of one grain had been one call.
 func TestNoWindowSeesMoreThanItsAmount(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
 		r := newLogRun(rng, anyWindow(rng))
@@ -222,8 +221,7 @@ func TestNoWindowSeesMoreThanItsAmount(t *testing.T) {
 	})
 }
 
-// A log that is always full of calls: as many as fit, as many as wait, and all of them
-// small.
+// A log that is always full of calls: as many as fit, as many waiting, and all of them small.
 func TestAFullLogIsExactAndBounded(t *testing.T) {
 	cases(t, 12, func(rng *rand.Rand) error {
 		amounts := []int64{1000, 1023, 1024, 5000, 100_000}
@@ -253,7 +251,7 @@ func TestAFullLogIsExactAndBounded(t *testing.T) {
 	})
 }
 
-// No window after a change sees more than the new amount.
+// No window after a change exceeds the new amount.
 func TestAChangedWindowHoldsFromThenOn(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
 		r := newLogRun(rng, Window{1 + rng.Int64N(20), time.Duration(1 + rng.Int64N(1e9))})
@@ -287,8 +285,7 @@ func TestAChangedWindowHoldsFromThenOn(t *testing.T) {
 	})
 }
 
-// What is owed counts from when it was used, and those who wait do so until it and all
-// else is few enough.
+// A debt counts from its use, and waiting calls wait until it and all other usage fit.
 func TestWhatIsOwedCountsInItsWindow(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
 		r := newLogRun(rng, anyWindow(rng))
@@ -334,7 +331,7 @@ func TestUnitsAPeriodApartStandInDifferentWindows(t *testing.T) {
 	}
 }
 
-// Calls that are remembered together count until the last of them leaves the window.
+// Calls that share an entry count until the last of them leaves the window.
 func TestCallsOfOneGrainCountFromTheLastOfThem(t *testing.T) {
 	w := Window{2 * remembered, time.Second}
 	g := NewLog(w)
@@ -350,14 +347,14 @@ func TestCallsOfOneGrainCountFromTheLastOfThem(t *testing.T) {
 	}
 }
 
-// Who was told an instant goes then, also where what leaves the window is of one grain and
-// what comes is not.
+// A waiting call proceeds at its predicted instant, also if the usage that leaves the window is of one grain and the
+// new usage is not.
 func TestWhoWaitsGoesWhenItWasTold(t *testing.T) {
-	const calls, waiters = 900, 300 // together more than a log tells apart
+	const calls, waiters = 900, 300 // together more than a log stores separately
 	w := Window{2 * remembered, time.Second}
 	g := NewLog(w)
 	grain := w.grain()
-	// Two neighbours of different grains, whose turns a window later are of one.
+	// Two neighbors of different grains whose turns a window later are of one grain.
 	a, b := 10*grain-w.Per%grain/4, 10*grain
 	for ; (a+w.Per)/grain != (b+w.Per)/grain && a < b; a++ {
 	}
@@ -379,7 +376,7 @@ func TestWhoWaitsGoesWhenItWasTold(t *testing.T) {
 	}
 }
 
-// What came back whole is as if it had not gone: all is there again when the rest has left.
+// A call that is returned completely counts as never made: all units are available when the rest has left.
 func TestAllIsThereWhenTheRestHasLeft(t *testing.T) {
 	g := NewLog(Window{10, time.Minute})
 	g.Take(0, 0, 5)
@@ -390,8 +387,7 @@ func TestAllIsThereWhenTheRestHasLeft(t *testing.T) {
 	}
 }
 
-// Two goroutines look at the clock in one order and ask in the other: neither is refused
-// for that.
+// Two goroutines read the clock in one order and ask in the other. Neither is refused for that.
 func TestAClockReadEarlierIsNotRefused(t *testing.T) {
 	g := NewLog(Window{10, time.Minute})
 	for _, now := range []time.Duration{100, 99, 50} {
@@ -428,7 +424,7 @@ func TestALogMeetsACostOfNothing(t *testing.T) {
 	}
 }
 
-// What was owed meanwhile is not what a call gives back that comes after.
+// A later call cannot return a debt of the meantime.
 func TestADebtIsNobodysToGiveBack(t *testing.T) {
 	g := NewLog(Window{10, time.Second})
 	g.Take(0, 0, 5)

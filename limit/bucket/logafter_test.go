@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What After says is when a call goes behind so many others, unit by unit: also in debt, with a smaller
-// amount than was used, and behind a pause.
+// After predicts exactly when a call proceeds behind others, unit by unit: also in debt, with an amount below the
+// usage, and after a pause.
 func TestPropertyAfterIsExact(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 9))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// room makes room for another entry: by more memory, by putting calls of one grain together,
-// or by leaving out what came back. It reports whether there is any.
+// room makes room for another entry: it allocates memory, merges calls of one grain, or removes returned entries. It
+// reports whether there is room.
 func (g *Log) room() bool {
 	size := len(g.ring)
 	if size < remembered {
@@ -46,7 +46,7 @@ func (g *Log) compact() {
 // together reports whether calls of two instants are of one grain.
 func (g *Log) together(a, b time.Duration) bool { return g.grain > 0 && a/g.grain == b/g.grain }
 
-// recount finds anew what counts at ref.
+// recount computes the usage that counts at ref.
 func (g *Log) recount() {
 	g.sum = 0
 	for i := g.base; i < g.next; i++ {
@@ -56,7 +56,7 @@ func (g *Log) recount() {
 	g.refer(g.ref)
 }
 
-// Back gives back up to n units of a mark and says how many those were.
+// Back returns up to n units of a mark. It returns their number.
 func (g *Log) Back(m Mark, n int64) (back int64) {
 	i, e := g.find(m)
 	if e == nil || n <= 0 {
@@ -77,8 +77,8 @@ func (g *Log) Back(m Mark, n int64) (back int64) {
 // mostOwed keeps sums of debts within an int64.
 const mostOwed = 1 << 50
 
-// Owe adds n units that have been used already, whatever the window holds: who comes
-// next waits until they and all others of the window are few enough.
+// Owe adds n units that have been used already, also beyond the amount. The next caller waits until they fit into the
+// window with all other usage.
 func (g *Log) Owe(now time.Duration, n int64) {
 	g.forget(now)
 	if n = min(n, mostOwed-g.sum); n > 0 {
@@ -93,8 +93,8 @@ func (g *Log) Set(now time.Duration, w Window) {
 	g.recount()
 }
 
-// append adds an entry by itself. If there is no room for it, more units are owed than a
-// window holds calls, and the two oldest count from the later one's instant.
+// append adds a separate entry. If there is no room, the debt has more entries than a window has calls. The two
+// oldest are then merged and count from the later one's instant.
 func (g *Log) append(e entry) {
 	if g.next-g.base == uint64(len(g.ring)) && !g.room() {
 		g.join()
@@ -104,7 +104,7 @@ func (g *Log) append(e entry) {
 	g.push(e)
 }
 
-// join puts the two oldest entries together.
+// join merges the two oldest entries.
 func (g *Log) join() {
 	old := *g.entry(g.base)
 	g.base++
@@ -113,13 +113,13 @@ func (g *Log) join() {
 	g.recount()
 }
 
-// Left is the units that could go now.
+// Left returns the units that can be used now.
 func (g *Log) Left(now time.Duration) int64 {
 	g.forget(now)
 	return max(0, g.Amount-g.sum)
 }
 
-// Reset is how long until everything is there again.
+// Reset returns the time until all units are available.
 func (g *Log) Reset(now time.Duration) time.Duration {
 	if g.forget(now); g.next == g.base {
 		return 0
@@ -127,7 +127,7 @@ func (g *Log) Reset(now time.Duration) time.Duration {
 	return g.entry(g.next-1).at + g.Per - g.now
 }
 
-// Clone is a log of its own with the same in it.
+// Clone returns an independent copy of the log.
 func (g *Log) Clone() Log {
 	c := *g
 	c.ring = slices.Clone(g.ring)

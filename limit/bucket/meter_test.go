@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// metered are rates at the ends of what is valid, and ordinary ones.
+// metered contains rates at the ends of the valid range, and ordinary ones.
 var metered = append([]Rate{
 	{30_000_000, time.Minute, 0}, {30_000_000, time.Minute, 500_000}, {64e9 - 1, time.Second, 0}, {64e9 - 1, time.Second, 1},
 	{1, 365 * 24 * time.Hour, 4}, {4, 365 * 24 * time.Hour, 18}, {1_000_000, 365 * 24 * time.Hour, 1_000_000},
@@ -24,7 +24,7 @@ func meteredRate(rng *rand.Rand) Rate {
 	return anyRate(rng)
 }
 
-// perMicro is the rate of a meter in units per microsecond, exact that of a rate.
+// perMicro returns the rate of a meter in units per microsecond, and exact the rate of a Rate.
 func perMicro(m Meter) *big.Rat { return big.NewRat(m.Drain, m.Unit) }
 
 func exact(r Rate) *big.Rat {
@@ -71,7 +71,7 @@ func TestMetersOfOrdinaryLimitsAreExact(t *testing.T) {
 	}
 }
 
-// A vessel is the same in exact arithmetic.
+// A vessel is a meter in exact arithmetic.
 type vessel struct {
 	rate, level *big.Rat
 	at          int64
@@ -90,8 +90,7 @@ func (v *vessel) drain(now int64) {
 
 func (v *vessel) add(n int64) { v.level.Add(v.level, new(big.Rat).SetInt64(n)) }
 
-// TestAMeterIsAVessel: what is free, and when, is what exact arithmetic says of a
-// vessel with the meter's rate.
+// TestAMeterIsAVessel checks free units and waits against exact arithmetic with the meter's rate.
 func TestAMeterIsAVessel(t *testing.T) {
 	cases(t, 2000, func(rng *rand.Rand) error {
 		r := meteredRate(rng)
@@ -138,8 +137,8 @@ func checkWait(m *Meter, s Fill, n int64) error {
 	return nil
 }
 
-// TestDoublesComputeTheSame: a script has doubles only. They do as long as no weight
-// is above 2^53, which debts and what came back keep away from.
+// TestDoublesComputeTheSame checks the computation of a script, which has doubles only. They suffice as long as no
+// weight exceeds 2^53. Debts and returned units stay below it.
 func TestDoublesComputeTheSame(t *testing.T) {
 	cases(t, 5000, func(rng *rand.Rand) error {
 		r := meteredRate(rng)
@@ -157,7 +156,7 @@ func TestDoublesComputeTheSame(t *testing.T) {
 		}
 		n := 1 + rng.Int64N(m.Most())
 		short := math.Max(0, weight+float64(n)*unit-full)
-		// A quotient may be rounded to a whole number that it is not; a remainder is exact.
+		// A quotient may be wrongly rounded to an integer. A remainder is exact.
 		wait := (short - math.Mod(short, drain)) / drain
 		if math.Mod(short, drain) > 0 {
 			wait++
@@ -181,7 +180,7 @@ func TestConvertLosesNothing(t *testing.T) {
 		if got == mostWeight {
 			return nil // more than 32 bursts
 		}
-		most := new(big.Rat).Add(least, big.NewRat(5, 1)) // two for rounding, as many for its errors, and one for the ceiling
+		most := new(big.Rat).Add(least, big.NewRat(5, 1)) // two for rounding, two for its errors, and one for the ceiling
 		if x := new(big.Rat).SetInt64(got); x.Cmp(least) < 0 || x.Cmp(most) > 0 {
 			return fmt.Errorf("%d of %d became %d of %d, want %s", weight, a.Unit, got, b.Unit, least.FloatString(3))
 		}

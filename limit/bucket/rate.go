@@ -1,14 +1,10 @@
-// Package bucket is the arithmetic of limits and nothing else: no clock, no
-// locks, no storage. Instants are durations since any fixed moment; amounts are
-// whole units; every rounding goes against the caller, so that a limit is never
-// exceeded.
+// Package bucket contains the arithmetic of limits, without clock, locks and storage. Instants are durations since
+// any fixed moment. Amounts are whole units. Every rounding is against the caller, so that a limit is never exceeded.
 //
-// A limit is a timetable. Units of supply stand on an axis one behind the
-// other, and a Line says at which instant each of them is there. A caller who
-// takes n units gets the next n places: if they are there already he goes at
-// once, if not he knows when his turn comes. A place is given to one caller only
-// and may be used until the burst has moved past it, which is the whole proof
-// that no window of length t ever sees more than burst + rate*t.
+// A limit is a timetable. Units are positions one behind the other, and a Line gives the instant at which each
+// position is available. A caller that takes n units gets the next n positions. If they are available it proceeds
+// immediately, otherwise it knows its wait. A position is granted to one caller only and may be used until the burst
+// has moved past it. This proves that no window of length t grants more than burst + rate*t.
 package bucket
 
 import (
@@ -21,21 +17,20 @@ import (
 	"time"
 )
 
-// LongestDebt is how many full bursts of debt a limit takes on: broken answers must not stop it
-// for years.
+// LongestDebt is how many full bursts of debt a limit accepts: wrong responses must not block it for years.
 const LongestDebt = 16
 
-// A Rate is an amount per period, and how much of it may come at once.
+// A Rate is an amount per period and a burst.
 type Rate struct {
 	Amount int64         // units per period
 	Per    time.Duration // the period
-	Burst  int64         // units that may go at one instant after a rest; 0 means one second's worth, at least 1
+	Burst  int64         // units that may be used at one instant after a pause; 0 means one second's worth, at least 1
 }
 
 // longest is the longest time that a bucket may take to fill.
 const longest = time.Duration(1 << 57) // 4.5 years
 
-// Full is the burst, its default filled in.
+// Full returns the burst, or its default.
 func (r Rate) Full() int64 {
 	if r.Burst > 0 {
 		return r.Burst
@@ -51,10 +46,10 @@ func (r Rate) Full() int64 {
 	return int64(min(max(q, 1), math.MaxInt64))
 }
 
-// PerSecond is the rate as a number, for display and for rates that learn.
+// PerSecond returns the rate as a number, for display and for learned rates.
 func (r Rate) PerSecond() float64 { return float64(r.Amount) / r.Per.Seconds() }
 
-// Validate reports every mistake at once.
+// Validate returns all mistakes, joined.
 func (r Rate) Validate() error {
 	var errs []error
 	if r.Amount <= 0 {
@@ -79,7 +74,7 @@ func (r Rate) Validate() error {
 	return nil
 }
 
-// interval is the time of one unit in nanoseconds, rounded up, at least 1.
+// interval returns the time of one unit in nanoseconds, rounded up, at least 1.
 func (r Rate) interval() int64 {
 	return int64((uint64(r.Per) + uint64(r.Amount) - 1) / uint64(r.Amount))
 }
@@ -106,9 +101,8 @@ func period(d time.Duration) string {
 	return d.String()
 }
 
-// ParseRate reads what String writes: "3000/s", "5/min", "10/250ms",
-// "100/s burst 20". The names of periods are s, min, h, day; any Go duration
-// will do.
+// ParseRate parses the format of String: "3000/s", "5/min", "10/250ms", "100/s burst 20". Periods are s, min, h, day,
+// or any Go duration.
 func ParseRate(text string) (Rate, error) {
 	head, burst, found := strings.Cut(strings.TrimSpace(text), " burst ")
 	amount, per, ok := strings.Cut(head, "/")

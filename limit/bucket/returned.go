@@ -2,16 +2,15 @@ package bucket
 
 import "slices"
 
-// A Returned is places that were given away and came back while others after them
-// had been given away. Whoever comes next takes them before new ones. It is an
-// immutable list in the order of Place; nil is empty.
+// A Returned contains positions that were granted and returned after later positions had been granted. The next
+// caller takes them before new ones. It is an immutable list ordered by Place. nil is empty.
 type Returned []Turn
 
-// kept is how many separate entries a Returned holds; beyond it the two that lie
-// closest become one with a gap, which can only make them worth less.
+// kept is how many separate entries a Returned has. Beyond it, the two closest are merged into one entry with a gap,
+// which can only reduce their worth.
 const kept = 64
 
-// Add is the list with a turn that came back.
+// Add returns the list with another turn.
 func (s Returned) Add(t Turn) Returned {
 	i := 0
 	for i < len(s) && s[i].Place < t.Place {
@@ -25,8 +24,7 @@ func (s Returned) Add(t Turn) Returned {
 	return next
 }
 
-// joined is the list with every stretch without gaps as one entry. It writes over
-// s.
+// joined returns the list with every stretch without gaps as one entry. It overwrites s.
 func (s Returned) joined() Returned {
 	next := s[:0]
 	for _, t := range s {
@@ -41,8 +39,7 @@ func (s Returned) joined() Returned {
 	return next
 }
 
-// closest is the entry that leaves the smallest gap if it becomes one with the
-// next.
+// closest returns the entry that leaves the smallest gap when it is merged with the next.
 func (s Returned) closest() (best int) {
 	smallest := int64(End)
 	for i := range len(s) - 1 {
@@ -54,9 +51,8 @@ func (s Returned) closest() (best int) {
 	return best
 }
 
-// Take takes up to cost places that are there when the line has reached at and
-// have not been passed by the burst, whose start is low. It returns what is left
-// of the list and the turn, of cost 0 if there was nothing.
+// Take takes up to cost positions that are available when the line has reached at, and that the burst, which starts
+// at low, has not passed. It returns the rest of the list and the turn, which has cost 0 if there was nothing.
 func (s Returned) Take(at, low, cost int64) (rest Returned, got Turn) {
 	for _, t := range s {
 		t = t.above(low)
@@ -72,9 +68,8 @@ func (s Returned) Take(at, low, cost int64) (rest Returned, got Turn) {
 	return rest, got
 }
 
-// Redeem takes up to cost places that the line has not reached yet, the last ones first.
-// It returns what is left of the list, without what the line has reached, and what was
-// taken.
+// Redeem takes up to cost positions that the line has not reached yet, the last ones first. It returns the rest of
+// the list, without positions that the line has reached, and the taken positions.
 func (s Returned) Redeem(at, cost int64) (rest, got Returned) {
 	for i := len(s) - 1; i >= 0; i-- {
 		t := s[i].above(at)
@@ -92,7 +87,7 @@ func (s Returned) Redeem(at, cost int64) (rest, got Returned) {
 	return rest, got
 }
 
-// Left is how many places Take could give.
+// Left returns how many positions Take could take.
 func (s Returned) Left(at, low int64) (left int64) {
 	for _, t := range s {
 		left += t.above(low).there(at)
@@ -100,7 +95,7 @@ func (s Returned) Left(at, low int64) (left int64) {
 	return left
 }
 
-// Passed reports whether the burst, whose start is low, has passed all of it.
+// Passed reports whether the burst, which starts at low, has passed the whole list.
 func (s Returned) Passed(low int64) bool {
 	for _, t := range s {
 		if t.above(low).Cost > 0 {
@@ -110,7 +105,7 @@ func (s Returned) Passed(low int64) bool {
 	return true
 }
 
-// Touching takes out the stretch that ends exactly at the place.
+// Touching removes the stretch that ends exactly at the position.
 func (s Returned) Touching(place int64) (rest Returned, got Turn, ok bool) {
 	for i, t := range s {
 		if t.Place == place && t.Whole() {

@@ -8,20 +8,19 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
-// A field is the axis with every place by itself: who holds it. It is what a
-// Returned must never promise more than.
+// A field stores for every single position who holds it. A Returned must never promise more.
 type field struct {
 	rng      *rand.Rand
 	returned Returned
 	at       int64
-	held     []Turn         // given away
-	back     map[int64]bool // the places that came back and are free
+	held     []Turn         // granted
+	back     map[int64]bool // returned positions that are free
 	depth    int64
 }
 
-// claim takes the places of a turn out of those that are free, and reports false
-// if there are not enough. Which ones is open for a turn with gaps: the highest
-// there are serve all others worst, but those under low are of no use.
+// claim takes the positions of a turn out of the free ones, and returns false if there are not enough. For a turn
+// with gaps they are ambiguous. It takes the highest, which is worst for later turns. Positions below low are
+// useless.
 func (f *field) claim(t Turn, low int64) bool {
 	left := t.Cost
 	for p := t.Place; p > max(t.Low, low) && left > 0; p-- {
@@ -42,8 +41,8 @@ func (f *field) free(low, high int64) (n int64) {
 	return n
 }
 
-// Whole turns only, as long as nothing is taken together: then every place is
-// known, and what the list gives can be compared place by place.
+// Uses only whole turns and no union: then every position is known, and the list can be compared position by
+// position.
 func TestReturnedGivesOnlyWhatCameBack(t *testing.T) {
 	cases(t, campaign.Of(300, 3000), func(rng *rand.Rand) error {
 		f := &field{rng: rng, back: map[int64]bool{}, depth: 1 + rng.Int64N(60)}

@@ -1,29 +1,27 @@
 package bucket
 
-// A Ring counts what went in the latest time in slots, for stores that hold
-// rolling limits of any size: a unit is counted for as long as the window, and at
-// most one slot longer. A Log is exact, but remembers every caller.
+// A Ring counts recent usage in slots, for stores that hold rolling limits of any size. A unit counts for the window
+// and at most one slot longer. A Log is exact, but stores every call.
 type Ring struct {
 	Amount int64
-	Grain  int64 // microseconds in a slot
+	Grain  int64 // microseconds per slot
 }
 
-// Slots is how many slots a window has.
+// Slots is the number of slots per window.
 const Slots = 200
 
-// RingOf is the ring of a window. One that is shorter than 200 microseconds has
-// slots of one microsecond, and so counts for that long.
+// RingOf returns the ring of a window. If the window is shorter than 200 microseconds, its slots are one microsecond
+// long, so units count for 200.
 func RingOf(w Window) Ring {
 	return Ring{w.Amount, max(1, ceilDiv(ceilDiv(int64(w.Per), 1000), Slots))}
 }
 
-// Slot is the slot of an instant, in microseconds.
+// Slot returns the slot of an instant, in microseconds.
 func (r *Ring) Slot(now int64) int64 { return now / r.Grain }
 
-// Leaves is the instant at which a slot counts no more. It may be one of another
-// ring, with its own grain, from before a change of the limit.
+// Leaves returns the instant at which a slot no longer counts. The slot may belong to a ring with another grain, from
+// before a change of the limit.
 func (r *Ring) Leaves(slot, grain int64) int64 { return (slot+1)*grain + Slots*r.Grain }
 
-// Window is for how many microseconds a unit counts at least; it counts for at most a
-// slot longer.
+// Window returns the microseconds for which a unit counts at least. It counts at most a slot longer.
 func (r *Ring) Window() int64 { return Slots * r.Grain }

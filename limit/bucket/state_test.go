@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// takeKeepsLimit takes anything at any time; waiters go when their turn comes.
+// takeKeepsLimit takes anything at any time. Waiting calls proceed at their turn.
 func takeKeepsLimit(rng *rand.Rand) error {
 	r := anyRate(rng)
 	now := time.Duration(rng.Int64N(int64(thirtyYears) / 64))
@@ -55,8 +55,8 @@ func FuzzTakeKeepsLimit(f *testing.F) {
 	})
 }
 
-// A bucket of whole tokens that stamps its time on a denial gives nothing at all
-// to who polls faster than the rate.
+// A bucket of whole tokens that updates its time on a denial would grant nothing to a caller that polls faster than
+// the rate.
 func TestPollingLosesNothing(t *testing.T) {
 	for _, r := range rates {
 		if r.PerSecond() < 0.05 || r.PerSecond() > 1e6 {
@@ -84,7 +84,7 @@ func TestTakingAllThatIsLeftLosesNothing(t *testing.T) {
 	for _, r := range rates {
 		l := NewLine(0, r)
 		if r.Full() < 3 || l.Depth() > 1<<50 {
-			continue // time at which a small bucket is full is lost to all
+			continue // no caller can use the time in which a small bucket is full
 		}
 		s := l.Fresh(0)
 		var got int64

@@ -15,7 +15,7 @@ type wants int64
 
 func (wants) Ask(time.Duration, time.Duration) Step { return Step{Kind: Wait, For: time.Hour} }
 
-// What those want who go before a call is added up: of few one by one, of many by what the first of them want.
+// The sum of the demand of calls before a call is exact for few calls, and extrapolated from the first ones for many.
 func TestWhatThoseBeforeWant(t *testing.T) {
 	for _, n := range []int{0, 10, 3000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A grown asker gets what it asks for at the second time, as of a bound that has grown meanwhile.
+// A grown asker gets its units at the second request, as from a bound that has grown meanwhile.
 type grown struct{ asked int }
 
 func (g *grown) Ask(time.Duration, time.Duration) Step {
@@ -25,7 +25,7 @@ func (anHour) Wait(time.Duration) time.Duration                                 
 func (anHour) Stands(_, _ time.Duration, _ bool) bool                               { return false }
 func (anHour) Longer(time.Duration, time.Duration, int, bool) (until time.Duration) { return 0 }
 
-// More may go than when the first asked, though nobody gave anything back and no time has passed.
+// More calls may go than when the first one asked, although none returned anything and no time has passed.
 func TestWhoComesHasTheFirstAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, begin := New(clock.System, anHour{}, [Priorities]int{}), time.Now()

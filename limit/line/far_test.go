@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A slowing source is further away each time that it is asked.
+// A slowing source reports a longer wait at each request.
 type slowing struct{ far time.Duration }
 
 func (s *slowing) Ask(time.Duration, time.Duration) Step {
@@ -20,7 +20,7 @@ func (s *slowing) Ask(time.Duration, time.Duration) Step {
 	return Step{Kind: Wait, For: s.far}
 }
 
-// stand has so many wait for a slowing source until an instant, and returns how to let them go.
+// stand makes n calls wait for a slowing source until an instant, and returns a function that ends their waits.
 func (s *slowing) stand(lines *Lines, n int, until time.Duration) (leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -32,8 +32,8 @@ func (s *slowing) stand(lines *Lines, n int, until time.Duration) (leave func())
 	return func() { cancel(); wg.Wait() }
 }
 
-// However often the first is told to wait for longer, nobody is looked at whose time is not up before; and one that
-// comes and cannot wait as long is sent away then.
+// However often the wait of the first call grows, calls whose time is not up earlier are not examined. A new call
+// that cannot wait as long is then refused.
 func TestAFirstFarAwayLooksAtNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines, s := NewLines(clock.System, Config{}), &slowing{2 * time.Second}
@@ -58,7 +58,7 @@ func TestAFirstFarAwayLooksAtNobody(t *testing.T) {
 	})
 }
 
-// BenchmarkAFirstFarAway is what it takes to tell the first of those who wait that it has to wait longer.
+// BenchmarkAFirstFarAway measures a longer wait for the first of the waiting calls.
 func BenchmarkAFirstFarAway(b *testing.B) {
 	for _, n := range []int{1000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -13,15 +13,15 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A depot has what calls wait for, far away: a fetch takes a while, and brings so much at once.
+// A depot is a remote store. A fetch takes a while and brings several units.
 type depot struct {
 	*Line
 	trip   time.Duration
-	each   int // that a trip brings
+	each   int // units per fetch
 	pause  time.Duration
 	trips  int
-	under  atomic.Int64 // trips under way
-	inHand int          // guarded by the line
+	under  atomic.Int64 // fetches in progress
+	inHand int          // guarded by the queue
 	served []string
 }
 
@@ -72,8 +72,8 @@ func (d *depot) joins(ctx context.Context, name string, priority int, patience t
 	return err
 }
 
-// The driver fetches for all who wait. Each priority goes before the next, whoever came late included, and is first come,
-// first served.
+// The driver fetches for all waiting calls. Each priority goes before the next, including late arrivals, and is first
+// come, first served.
 func TestTheDriverFetchesForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDepot(10*ms, 2)
@@ -97,7 +97,8 @@ func TestTheDriverFetchesForAll(t *testing.T) {
 	})
 }
 
-// One whose time is up before anything was fetched leaves, whether it drives or not, and another one drives.
+// A call whose time is up before anything was fetched leaves, whether it is the driver or not. Then another call
+// drives.
 func TestWhoWaitsForAFetchLeavesInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDepot(0, 0)
@@ -105,7 +106,7 @@ func TestWhoWaitsForAFetchLeavesInTime(t *testing.T) {
 		begin := clock.System.Now()
 		var wg sync.WaitGroup
 		for i := range 10 {
-			patience := time.Duration(10-i) * 10 * ms // the first to come is the last to leave, but for one
+			patience := time.Duration(10-i) * 10 * ms // the first call is the last to leave, except for one
 			if i == 1 {
 				patience = time.Second
 			}
@@ -121,8 +122,8 @@ func TestWhoWaitsForAFetchLeavesInTime(t *testing.T) {
 	})
 }
 
-// One whose context ends while it fetches leaves when the fetch returns, although there would be more to fetch, and the next
-// one drives.
+// A driver whose context ends during a fetch leaves when the fetch returns, although more could be fetched. The next
+// call drives.
 func TestADriverThatLeavesIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDepot(10*ms, 0)
@@ -151,8 +152,7 @@ func TestADriverThatLeavesIsFollowed(t *testing.T) {
 	})
 }
 
-// A nudge has the driver ask again, from within a lock of the line too, and is not lost where it comes while the driver
-// fetches.
+// Nudge makes the driver ask again, also from within the queue's lock. It is not lost if it comes during a fetch.
 func TestANudgeIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDepot(10*ms, 0)
@@ -165,7 +165,7 @@ func TestANudgeIsHeard(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		time.Sleep(5 * ms) // it fetches
+		time.Sleep(5 * ms) // it is fetching
 		d.Each(func(Asker) Kind {
 			a.takes, d.inHand = true, 1
 			d.Nudge()
@@ -194,7 +194,7 @@ func TestALineByPriorityIsBounded(t *testing.T) {
 	})
 }
 
-// Who asks a store at once, one after the other, allocates nothing for having stood in line.
+// Asking a store immediately, one call after the other, does not allocate for the queue.
 func TestStandingInLineAllocatesNothing(t *testing.T) {
 	d := newDepot(0, 1)
 	d.served = make([]string, 0, 10_000)
@@ -221,7 +221,7 @@ type asks func() Step
 
 func (a asks) Ask(time.Duration, time.Duration) Step { return a() }
 
-// A store's client that panics takes nobody along but its caller.
+// If a store's client panics, only its caller is affected.
 func TestAPanicOfWhoFetchesLeavesTheLineWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDepot(10*ms, 1)
@@ -248,7 +248,8 @@ func TestAPanicOfWhoFetchesLeavesTheLineWhole(t *testing.T) {
 	})
 }
 
-// One that comes to stand first has the driver go at once: what was to be had when it went last says nothing of it.
+// A new call that becomes the first makes the driver fetch immediately: the last fetch brought nothing, but that says
+// nothing about this call.
 func TestWhoComesFirstHasTheDriverFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDepot(10*ms, 0)
@@ -256,7 +257,7 @@ func TestWhoComesFirstHasTheDriverFetch(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = d.joins(t.Context(), "a", 1, time.Second) })
 		time.Sleep(100 * ms)
-		synctest.Wait() // it was there, and sleeps
+		synctest.Wait() // the driver has returned and sleeps
 		d.each = 1
 		begin := clock.System.Now()
 		if err := d.joins(t.Context(), "b", 0, time.Second); err != nil || clock.System.Now()-begin != 10*ms {

@@ -11,17 +11,16 @@ const (
 	// keptFor is how long units are reserved beyond the instant for which they were reserved.
 	keptFor = 100 * time.Millisecond
 
-	// mostKept is for how many calls a queue reserves units: those that came first. Each call that asks goes through
-	// all of them. Other calls take their place in the queue when they return, and the first always gets what is
-	// reserved for it.
+	// mostKept is for how many calls a queue reserves units: the earliest ones. Each call that asks goes through all
+	// of them. Other calls return to their place in the queue, and the first call always gets its reservation.
 	mostKept = 16
 )
 
 // A kept is a reservation by a queue for a call that has moved to another queue.
 //
-// A call of several limits goes when all of them have enough units. When one limit lets it go, other calls may just
-// have spent the next one, so that among calls with one limit each it would never go. So the queue that it leaves as
-// the first reserves what it needs at the instant at which the other limit lets it go. Later calls go as long as the
+// A call of several limits proceeds when every limit has enough units. When one limit has, other calls may just have
+// spent the next one, so that among calls with one limit each it would never proceed. So the queue that it leaves as
+// the first reserves its units for the instant at which the other limit admits it. Later calls proceed as long as the
 // reservation is not touched.
 type kept struct {
 	w         *waiter

@@ -12,14 +12,14 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A nomad waits for a limit of its own behind one that many share, and counts what is kept when it asks.
+// A nomad waits for its own limit and for one that many share, and counts reservations when it asks.
 type nomad struct {
 	lines *Lines
 	call  *Call
 	own   string
-	at    time.Duration // it can go there then
+	at    time.Duration // when its own limit admits it
 	moved bool
-	seen  int // at most, in the line of all
+	seen  int // the most reservations in the shared queue
 }
 
 func (n *nomad) Ask(now, _ time.Duration) Step {
@@ -38,8 +38,8 @@ func (n *nomad) Ask(now, _ time.Duration) Step {
 	return Step{Kind: Go}
 }
 
-// Each of a thousand users waits for a limit of its own beside one that all share: what is kept for them
-// there, and gone through by each that asks, does not grow with them, and is for those who came first.
+// A thousand users wait, each for its own limit and one that all share. The number of reservations in the shared
+// queue, which each asking call goes through, is bounded, and the earliest calls have them.
 func TestNoMoreIsKeptThanIsGoneThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines, begin := NewLines(clock.System, Config{}), clock.System.Now()
@@ -77,8 +77,7 @@ func TestNoMoreIsKeptThanIsGoneThrough(t *testing.T) {
 	})
 }
 
-// What is kept for a call is let go when its wait ends: also by the system's clock, whose instants are others than
-// those of a bubble.
+// A reservation ends with the wait of its call. This uses the system's clock, whose instants differ from a bubble's.
 func TestWhatIsKeptIsLetGo(t *testing.T) {
 	lines, begin := NewLines(clock.System, Config{}), clock.System.Now()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -41,7 +41,7 @@ const (
 	Refuse             // it must not wait here
 	Move               // it has to wait at Spot
 	Away               // it gets what it asks for elsewhere, with at most Room calls at a time; it must come Back
-	Store              // what it asks for is in a store: Fetch gets it for all waiting calls
+	Store              // the units are in a store: Fetch gets them for all waiting calls
 )
 
 // A Step is the response to a call that asks.
@@ -62,7 +62,7 @@ type fetch = func(ctx context.Context, now time.Duration, driver *Call) time.Dur
 
 // An Asker is a waiting call. Ask is called on any goroutine, while the call's own sleeps and the queue is locked. It
 // must not block and must not call the queue. since is the instant since which a call has been entitled to go. It is
-// before now if the driver woke late: what came since then may count, even beyond a burst.
+// before now if the driver woke late: units that came since then may count, even beyond a burst.
 type Asker interface {
 	Ask(now, since time.Duration) Step
 }
@@ -118,7 +118,7 @@ type Place struct {
 
 // A Line is a queue of calls that wait for the same thing. It is safe for concurrent use.
 //
-// The queue's lock may be held while the lock of what is asked for is taken, never the other way round.
+// The limiter's lock may be taken while the queue's lock is held, never the other way round.
 type Line struct {
 	all   *Lines // its lock guards what follows
 	key   any

@@ -17,7 +17,7 @@ const ms = time.Millisecond
 
 var errOpen = errors.New("open")
 
-// rules are those of the tests.
+// rules are the rules in tests.
 type rules struct {
 	wait, stands, longer time.Duration
 }
@@ -26,12 +26,12 @@ func (r *rules) Wait(time.Duration) time.Duration                          { ret
 func (r *rules) Stands(_, waited time.Duration, _ bool) bool               { return waited > r.stands }
 func (r *rules) Longer(_, came time.Duration, _ int, _ bool) time.Duration { return came + r.longer }
 
-// A shop has so many places; one more comes free by itself at an instant.
+// A shop has a number of places. One more becomes free by itself at an instant.
 type shop struct {
 	*Line
 	mu     sync.Mutex
 	free   int
-	opens  time.Duration // instant; 0: never
+	opens  time.Duration // an instant; 0 means never
 	served []string
 }
 
@@ -156,7 +156,7 @@ func TestWhatComesWithTimeIsAskedFor(t *testing.T) {
 		s.opens = clock.System.Now() + 3*time.Second
 		var wg sync.WaitGroup
 		ctx, leave := context.WithCancel(t.Context())
-		wg.Go(func() { // the driver, who leaves
+		wg.Go(func() { // the driver, which leaves
 			if _, err := s.buys(ctx, "a", time.Minute); !errors.Is(err, context.Canceled) {
 				t.Errorf("the driver: %v", err)
 			}
@@ -236,8 +236,7 @@ func TestRefusedAndFull(t *testing.T) {
 	})
 }
 
-// Whatever happens, each wait ends in its time, what is given is used while somebody
-// waits, and nothing is left behind.
+// Whatever happens, each wait ends in time, returned places are used while calls wait, and nothing is left behind.
 func TestPropertyEveryWaitEnds(t *testing.T) {
 	for seed := range uint64(500) {
 		synctest.Test(t, func(t *testing.T) {

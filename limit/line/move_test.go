@@ -11,14 +11,14 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A pair is a call that needs two sources at once, and stands in the line of the one that has it wait.
+// A pair is a call that needs two sources together, and waits in the queue of the source that makes it wait.
 type pair struct {
 	of    [2]*source
 	keys  [2]string
 	cost  time.Duration
 	at    int
 	moves int
-	away  bool // it gets what it needs elsewhere
+	away  bool // it gets its units elsewhere
 	stays bool // it never moves, and gives up instead
 }
 
@@ -53,7 +53,7 @@ func (p *pair) Ask(now, since time.Duration) Step {
 	return Step{Kind: Go}
 }
 
-// A wanderer goes where its steps say, and stays where the last one says.
+// A wanderer moves as its steps say, and stays where the last one leads.
 type wanderer []Step
 
 func (w *wanderer) Ask(time.Duration, time.Duration) Step {
@@ -64,7 +64,7 @@ func (w *wanderer) Ask(time.Duration, time.Duration) Step {
 	return s
 }
 
-// A call that comes back to a line that only kept something for it stands where others find it.
+// A call that returns to a queue that exists only for its reservation is found there.
 func TestWhoComesBackToALineIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := NewLines(clock.System, Config{})
@@ -89,8 +89,8 @@ func TestWhoComesBackToALineIsFound(t *testing.T) {
 	})
 }
 
-// Whatever moves, leaves, goes away and fails: nothing goes over, every wait ends, no line stands
-// still, and nothing is left behind.
+// With calls that move, leave, go away and fail, no source is exceeded, every wait ends, no queue stalls, and nothing
+// is left behind.
 func TestPropertyOfMoves(t *testing.T) {
 	for seed := range uint64(1000) {
 		synctest.Test(t, func(t *testing.T) { historyOfMoves(t, rand.New(rand.NewPCG(seed, 5)), seed) })
@@ -148,7 +148,7 @@ func historyOfMoves(t *testing.T, r *rand.Rand, seed uint64) {
 	}
 }
 
-// A call that moves stands where it would have stood had it come there at once.
+// A call that moves has the position that it would have had if it had come there first.
 func TestWhoMovesKeepsItsPlace(t *testing.T) {
 	var l list
 	for _, came := range []uint64{3, 5, 9, 4, 1, 10, 7} {
@@ -166,7 +166,7 @@ func TestWhoMovesKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// So many as there is room for get what they need elsewhere; the others wait until one is back.
+// At most Room calls get their units elsewhere at a time. The others wait until one is back.
 func TestNoMoreAreAwayThanThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := NewLines(clock.System, Config{})

@@ -67,7 +67,7 @@ func (i *item) before(o *item) int {
 	return cmp.Or(cmp.Compare(i.start, o.start), cmp.Compare(i.served, o.served))
 }
 
-// add counts a call that begins to wait; n is -1 for one that stops.
+// add counts a call that begins to wait, or with n = -1 a call that stops waiting.
 func (i *item) add(n int, w *waiter) {
 	i.n += n
 	i.cost += int64(n) * int64(w.cost)

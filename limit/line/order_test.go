@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// even is a source that holds one call, and nothing at first.
+// even returns a source that holds one call, and is empty at first.
 func even(c Config) *source { return newSource(clock.System, c, 0) }
 
 func TestAFloodDoesNotComeFirst(t *testing.T) {
@@ -36,7 +36,7 @@ func TestFlowsShareByWeightAndCost(t *testing.T) {
 		name   string
 		wa, wb int
 		ca, cb time.Duration
-		want   float64 // what a gets for one that b gets
+		want   float64 // calls of a for each call of b
 	}{
 		{"equals", 1, 1, 10 * ms, 10 * ms, 1},
 		{"a weight of 3", 3, 1, 10 * ms, 10 * ms, 3},
@@ -187,7 +187,7 @@ func TestHopelessCallsAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// A first that is held for long has those give up that cannot wait so long.
+// A long wait of the first call ends the waits of calls that cannot wait as long.
 func TestAFirstFarAwaySendsOthersAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := even(Config{})
@@ -210,11 +210,11 @@ func TestAFirstFarAwaySendsOthersAway(t *testing.T) {
 	})
 }
 
-// Who comes goes at the next turn, and ten that come together take at most twice as long as
-// they would alone, whoever has had how much before.
+// A new flow goes at the next turn. Ten calls that come together take at most twice as long as alone, whatever other
+// flows have had before.
 func TestWhoComesGoesAtTheNextTurn(t *testing.T) {
 	for phase := range 100 * ms / (7 * ms) {
-		for _, customers := range []string{"", "flood", "light"} { // who has been there for long
+		for _, customers := range []string{"", "flood", "light"} { // the flow that has been there for long
 			synctest.Test(t, func(t *testing.T) {
 				s := even(Config{})
 				var wg sync.WaitGroup
@@ -242,8 +242,8 @@ func TestWhoComesGoesAtTheNextTurn(t *testing.T) {
 	}
 }
 
-// A higher priority that comes late goes first, though another call has waited for long: no
-// turn is held while it waits.
+// A late call of higher priority goes first, although another call has waited for long: no turn is reserved while it
+// waits.
 func TestAHigherPriorityOvertakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := even(Config{})
@@ -259,8 +259,7 @@ func TestAHigherPriorityOvertakes(t *testing.T) {
 	})
 }
 
-// What a flow had before it was away counts no more: of two that come back, the first
-// goes first.
+// The usage of a flow before it was idle no longer counts: of two flows that come back, the first goes first.
 func TestWhoWasAwayBeginsAnew(t *testing.T) {
 	o, weights := order{}, (Config{}).WithDefaults().Weights
 	came := uint64(0)
@@ -292,8 +291,7 @@ func TestWhoWasAwayBeginsAnew(t *testing.T) {
 	}
 }
 
-// Flows that always have somebody waiting get the same, whatever their calls cost
-// and whoever else comes and goes.
+// Flows that always have waiting calls get the same, whatever their calls cost and whichever other flows come and go.
 func TestPropertyBackloggedFlowsGetTheSame(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -328,7 +326,7 @@ func TestPropertyBackloggedFlowsGetTheSame(t *testing.T) {
 	}
 }
 
-// sound finds what is wrong with the sums of an order.
+// sound checks the sums of an order.
 func (o *order) sound() error {
 	n := 0
 	for i := range o.priorities {
@@ -351,7 +349,7 @@ func (o *order) sound() error {
 	return nil
 }
 
-// Flows come and go without end; what is remembered of them does not grow.
+// Flows come and go all the time, and the memory for them does not grow.
 func TestFlowsAreForgotten(t *testing.T) {
 	o, weights := order{}, (Config{}).WithDefaults().Weights
 	for i := range uint64(100_000) {

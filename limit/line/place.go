@@ -17,8 +17,8 @@ const (
 )
 
 // place returns the position that a call has, or would have if it came now, in a flow that may be nil. It examines at
-// most flows flows. The first call of the queue is counted separately, as if it had gone, because it goes before all
-// others, unless the call goes before it.
+// most flows flows. The first call of the queue is counted separately, as if it had gone, because only the call
+// itself can go before it.
 func (l *Line) place(w *waiter, f *flow, flows int) Place {
 	v := l.seen()
 	before, cost, units, waiting := w.before(f)
@@ -111,7 +111,7 @@ func (f *flow) earlier(came uint64) (n int) {
 // thousand calls whose time is up together must not count one another.
 const mostBefore = 1024
 
-// before returns what waits before a call in its flow, and whether the call itself waits there.
+// before returns the calls before a call in its flow, their cost and units, and whether the call itself waits there.
 func (w *waiter) before(f *flow) (n int, cost, units int64, waiting bool) {
 	if f == nil {
 		return 0, 0, 0, false
@@ -170,8 +170,8 @@ func (v *seen) flow(f *flow) item {
 	return o
 }
 
-// tag returns the start tag of the next call of a flow, which may be nil, and what the flow has had. If it was idle
-// it has credit.
+// tag returns the start tag of the next call of a flow, which may be nil, and the flow's total of increments. If it
+// was idle it has credit.
 func (v *seen) tag(w *waiter, f *flow) (at, served int64) {
 	virtual := v.priorities[w.call.Priority].virtual
 	if v.head.call.Priority == w.call.Priority {

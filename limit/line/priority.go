@@ -5,30 +5,30 @@ import (
 	"math"
 )
 
-// A priority is the flows whose calls have it.
+// A priority consists of the flows whose calls have it.
 type priority struct {
 	item
 	virtual int64
 	flows   map[string]*flow
 	waiting flows
-	weights int // of those that wait
-	tidyAt  int // known flows
+	weights int // of waiting flows
+	tidyAt  int // number of known flows at which tidy is due
 	seq     uint64
 }
 
-// A flow is the calls of one name and priority, in the order in which they came.
+// A flow consists of the calls of one name and priority, in order of arrival.
 type flow struct {
 	item
 	name   string
 	weight int    // of the last call that entered
-	last   int64  // what its last call was charged: so much it may save up
-	saved  int64  // what it had saved up when it came back, until its next call goes
+	last   int64  // charge for its last call, and the most credit that it may have
+	saved  int64  // its credit when it came back, until its next call goes
 	seq    uint64 // of the call with which it came, or came back
-	slot   int    // in the heap of its priority; -1 if nobody waits
+	slot   int    // in the heap of its priority; -1 if no call waits
 	calls  list
 }
 
-// flows is a heap of those that have somebody waiting, by tag.
+// flows is a heap of the flows with waiting calls, by tag.
 type flows []*flow
 
 func (h flows) Len() int { return len(h) }
@@ -36,8 +36,8 @@ func (h flows) Less(i, j int) bool {
 	if c := h[i].before(&h[j].item); c != 0 {
 		return c < 0
 	}
-	// Who came first goes first, once. After that it is who came later: it has waited
-	// for the end of what it met.
+	// The flow that came first goes first, once. After that the later flow goes first, because it has waited for
+	// calls that were there before it.
 	return (h[i].seq < h[j].seq) == (h[i].served == 0)
 }
 
@@ -61,7 +61,7 @@ func (h *flows) Pop() any {
 	return f
 }
 
-// flow is the flow of the name, which is made if it is not known.
+// flow returns the flow of the name, and makes it if it is unknown.
 func (l *priority) flow(name string) *flow {
 	f := l.flows[name]
 	if f == nil {
@@ -72,8 +72,8 @@ func (l *priority) flow(name string) *flow {
 	return f
 }
 
-// tidy forgets flows that virtual time has caught up with: they would begin anew in
-// any case. It looks at all of them each time that they have doubled.
+// tidy forgets flows that virtual time has caught up with, because they would start without history anyway. It
+// examines all flows whenever their number has doubled.
 func (l *priority) tidy() {
 	if l.flows == nil {
 		l.flows = make(map[string]*flow)
@@ -89,7 +89,7 @@ func (l *priority) tidy() {
 	l.tidyAt = 2 * len(l.flows)
 }
 
-// push puts a call into its flow, which may begin to wait.
+// push adds a call to its flow, which may begin to wait.
 func (l *priority) push(w *waiter) {
 	f := l.flow(w.call.Flow)
 	w.flow = f
@@ -111,7 +111,7 @@ func (l *priority) push(w *waiter) {
 	heap.Push(&l.waiting, f)
 }
 
-// remove takes a call out of its flow, wherever it stands.
+// remove removes a call from its flow, at any position.
 func (l *priority) remove(w *waiter) {
 	f := w.flow
 	f.calls.remove(w)
@@ -123,11 +123,10 @@ func (l *priority) remove(w *waiter) {
 	}
 }
 
-// went moves virtual time on by what each flow could have had of what a call cost
-// that has gone. Without that it would stand still while new flows come without end,
-// and the second call of a flow would never go. It does not pass the tag that the
-// flow has now, what it had saved up apart: a flow that is alone would run ahead of who
-// joins it.
+// went advances virtual time after a call, by the share that each flow could have had of its cost. Otherwise virtual
+// time would stop while new flows keep coming, and the second call of a flow would never go. Virtual time does not
+// pass the flow's present tag without its credit. Otherwise a flow that is alone would run ahead of a flow that joins
+// it.
 func (l *priority) went(w *waiter, tag int64) {
 	weights := l.weights
 	if w.flow.n == 0 {
@@ -144,11 +143,11 @@ func (l *priority) charge(f *flow, by int64) {
 	}
 }
 
-// A list is some waiters, in the order in which they came. The zero list is empty.
+// A list contains waiters in order of arrival. The zero list is empty.
 type list struct{ first, last *waiter }
 
-// push puts a waiter behind those who came before it, from the nearer end: a call that comes is the last, and one that moves from
-// another line came early as a rule.
+// push inserts a waiter in order of arrival. It searches from the nearer end: a new call is the last, and a call that
+// moves from another queue is usually an early one.
 func (l *list) push(w *waiter) {
 	if came := w.call.Came; l.first != nil && int64(came-l.first.call.Came) < int64(l.last.call.Came-came) {
 		w.prev, w.next = nil, l.first
@@ -173,7 +172,7 @@ func (l *list) push(w *waiter) {
 	}
 }
 
-// remove takes a waiter out, wherever it stands: it knows its neighbours.
+// remove removes a waiter at any position, by its neighbors.
 func (l *list) remove(w *waiter) {
 	if w.prev == nil {
 		l.first = w.next

@@ -10,8 +10,8 @@ import (
 // far is the wait of the first call from which calls that cannot wait as long are sent away.
 const far = time.Second
 
-// serve lets calls go in turn while there is enough: it asks for the first call until one has to wait, and for no
-// call behind that one. The lock of the queues is held, also while askers are asked, so askers must not block.
+// serve admits calls in turn while there is enough: it asks for the first call until one has to wait, and for no call
+// behind that one. The lock of the queues is held, also while askers are asked, so askers must not block.
 func (l *Line) serve(now time.Duration) {
 	for w := l.next(now); w != nil; w = l.next(now) {
 		s := w.call.Ask(now, min(now, l.due))
@@ -116,15 +116,15 @@ func (l *Line) sendAway(due time.Duration) {
 	}
 }
 
-// moves moves a call to the queue of another limit, whose units it lacks. The call sleeps, or is asking at this
-// moment. The queue that it leaves reserves what it needs for the instant at which the other lets it go (see
+// moves moves a call to the queue of another limit, which has too few units for it. The call sleeps, or is asking at
+// this moment. The queue that it leaves reserves its units for the instant at which the other limit admits it (see
 // keep.go). Otherwise calls of two limits would starve among calls of one.
 func (l *Line) moves(now time.Duration, w *waiter, s Step) {
 	t := l.all.line(s.Spot.Key)
 	l.order.remove(w)
 	w.at(s.Spot)
 	t.push(now, w)
-	t.drop(w) // after that: a line that only kept for it would be forgotten
+	t.drop(w) // after that: a queue that exists only for the reservation would be forgotten
 	if t.next(now) == w {
 		l.keep(w, now+s.For)
 	} else {

@@ -14,12 +14,12 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
-// A source is a token bucket (GCRA) of which a second comes each second. It notes who took what.
+// A source is a token bucket (GCRA) that produces one second per second. It records every grant.
 type source struct {
 	*Lines
 	mu     sync.Mutex
-	depth  time.Duration // what it holds at most; 0 is as much as a call costs
-	booked time.Duration // what came until then has gone
+	depth  time.Duration // most that it holds; 0 means the cost of a call
+	booked time.Duration // everything produced until then has been granted
 	paused time.Duration
 	begin  time.Duration
 	at     []time.Duration
@@ -33,7 +33,7 @@ func newSource(c clock.Clock, conf Config, depth time.Duration) *source {
 	return &source{Lines: NewLines(c, conf), depth: depth, booked: now - depth, begin: now, spent: make(map[string]time.Duration)}
 }
 
-// take takes what has come since an instant, or says when it will have.
+// take takes from the time produced since an instant, or returns the wait until it is enough.
 func (s *source) take(now, since time.Duration, name string, cost time.Duration) (wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *source) take(now, since time.Duration, name string, cost time.Duration)
 	return 0
 }
 
-// after is when so much can go if others go before.
+// after returns when a call of this cost can go behind other calls.
 func (s *source) after(cost time.Duration) func(now time.Duration, ahead int64) time.Duration {
 	return func(now time.Duration, ahead int64) time.Duration {
 		s.mu.Lock()
@@ -67,7 +67,7 @@ func (s *source) after(cost time.Duration) func(now time.Duration, ahead int64) 
 	}
 }
 
-// A taker is a call for some of a source.
+// A taker is a call for a part of a source.
 type taker struct {
 	*source
 	name string
@@ -81,7 +81,7 @@ func (k *taker) Ask(now, since time.Duration) Step {
 	return Step{Kind: Go}
 }
 
-// call waits for so much of the source.
+// call waits for a part of the source.
 func (s *source) call(ctx context.Context, c Call, cost time.Duration) (Place, error) {
 	return s.callAs(ctx, c.Flow, c, cost)
 }
@@ -91,7 +91,7 @@ func (s *source) callAs(ctx context.Context, name string, c Call, cost time.Dura
 	return s.Wait(ctx, s.clock.Now(), &c, Spot{Key: "api", Cost: cost, Units: int64(cost), After: s.after(cost)})
 }
 
-// flood sends calls of a flow that all wait at once.
+// flood starts calls of a flow that all wait.
 func (s *source) flood(wg *sync.WaitGroup, n int, c Call, cost time.Duration) {
 	c.Until = never
 	for range n {
@@ -100,7 +100,7 @@ func (s *source) flood(wg *sync.WaitGroup, n int, c Call, cost time.Duration) {
 	}
 }
 
-// check finds nothing that was left behind.
+// check reports anything that was left behind.
 func (s *source) check(t *testing.T) {
 	t.Helper()
 	if !s.Empty() || len(s.byKey) != 0 || len(s.flows) != 0 {
@@ -108,7 +108,7 @@ func (s *source) check(t *testing.T) {
 	}
 }
 
-// over is by how much what went passes the depth and what came, in the worst window.
+// over returns by how much the grants exceed the depth and the production, in the worst window.
 func over(at, cost []time.Duration, depth time.Duration) (worst time.Duration) {
 	level, last := time.Duration(0), time.Duration(0)
 	for i, t := range at {
@@ -119,7 +119,7 @@ func over(at, cost []time.Duration, depth time.Duration) (worst time.Duration) {
 	return worst
 }
 
-// A late clock wakes those who sleep up to so much too late.
+// A lateClock wakes sleepers up to most too late.
 type lateClock struct {
 	clock.Clock
 	most time.Duration
@@ -138,8 +138,8 @@ func (c *lateClock) Sleep(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// Whatever comes, waits, leaves and is paused: never too much in any window, all that is there is
-// used, everyone ends in time, and one flow goes in order.
+// With calls that come, wait, leave and are paused, no window exceeds the source, everything available is used, each
+// call ends in time, and a flow goes in order.
 func TestPropertyOfLines(t *testing.T) {
 	for seed := range uint64(1000) {
 		synctest.Test(t, func(t *testing.T) { historyOfALine(t, rand.New(rand.NewPCG(seed, 3)), seed) })
@@ -200,7 +200,7 @@ func historyOfALine(t *testing.T, r *rand.Rand, seed uint64) {
 	s.check(t)
 }
 
-// pauses stops the source some times, and lifts some of the pauses early.
+// pauses pauses the source a few times, and ends some of the pauses early.
 func (s *source) pauses(r *rand.Rand, end time.Duration) {
 	set := func(until time.Duration) {
 		s.mu.Lock()
@@ -219,7 +219,7 @@ func (s *source) pauses(r *rand.Rand, end time.Duration) {
 	}
 }
 
-// The mutant of the tests above: a line that always allows the grace lets too much go.
+// This checks the tests above: a queue that always allows lateness exceeds the source.
 func TestTooMuchIsSeen(t *testing.T) {
 	s := newSource(clock.System, Config{}, ms)
 	now := clock.System.Now()
@@ -231,7 +231,7 @@ func TestTooMuchIsSeen(t *testing.T) {
 	}
 }
 
-// A driver that wakes late loses nothing, and lets too much go by what came meanwhile at most.
+// A driver that wakes late wastes nothing, and exceeds the source at most by the production meanwhile.
 func TestLateDriversLoseNothing(t *testing.T) {
 	for _, burst := range []time.Duration{1, 10, 100} {
 		for _, n := range []int{64, campaign.Of(1000, 100_000)} {
@@ -269,7 +269,7 @@ func jain(x []float64) float64 {
 	return a * a / (b * float64(len(x)))
 }
 
-// A hundred flows of weights 1 to 4, with 2 to 100 callers each, get by their weight.
+// A hundred flows of weights 1 to 4, with 2 to 100 callers each, get shares by weight.
 func TestFlowsGetByTheirWeight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &lateClock{Clock: clock.System, most: 5 * ms, r: rand.New(rand.NewPCG(1, 2))}
@@ -282,7 +282,7 @@ func TestFlowsGetByTheirWeight(t *testing.T) {
 		for i := range 100 {
 			call := Call{Flow: string(rune('A' + i)), Weight: 1 + i%4, Until: never}
 			weight[call.Flow] = call.Weight
-			for range max(call.Weight+1, i*i/100) { // enough to have always one that waits
+			for range max(call.Weight+1, i*i/100) { // enough that one call always waits
 				wg.Go(func() {
 					for ctx.Err() == nil {
 						_, _ = s.call(ctx, call, unit)

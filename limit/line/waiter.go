@@ -51,7 +51,7 @@ func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (P
 	if l.rules != nil {
 		w.until = min(c.Until, now+l.rules.Wait(l.waited(now, c.Priority)))
 	}
-	if c.Came == 0 || c.Recheck || l.order.strict { // one that comes again has its place
+	if c.Came == 0 || c.Recheck || l.order.strict { // a call that waits again returns to its position
 		if p, err := l.refuses(now, w); err != nil {
 			return p, err
 		}
@@ -62,7 +62,7 @@ func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (P
 	}
 	s.comes(w)
 	l.push(now, w)
-	if l.rules != nil || l.next(now) == w { // rules: more may go than when the first asked, though nobody gave anything back
+	if l.rules != nil || l.next(now) == w { // rules: more may go than when the first asked, without a return
 		l.kick(now)
 	}
 	w.line.drives(w)
@@ -72,7 +72,7 @@ func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (P
 		}
 		switch {
 		case w.done:
-		case ctx.Err() != nil: // while it fetched, for which others take over
+		case ctx.Err() != nil: // it ended during the fetch, which serves other calls too
 			w.line.leave(w, context.Cause(ctx), allFlows)
 		case w.late(now):
 			w.line.leave(w, ErrLate, allFlows)
@@ -192,8 +192,8 @@ func (l *Line) push(now time.Duration, w *waiter) {
 	l.order.push(w)
 }
 
-// next returns the call whose turn it is; nil if no call waits. If the rules say that the queue stands, it is the
-// newest call, because most older ones will be too late anyway (Maurer: Fail at Scale, ACM Queue 2015).
+// next returns the call whose turn it is; nil if no call waits. If the rules report that the queue is standing, it is
+// the newest call, because most older ones will be too late anyway (Maurer: Fail at Scale, ACM Queue 2015).
 func (l *Line) next(now time.Duration) *waiter {
 	w := l.order.first()
 	if l.rules != nil && w != nil && w.next != nil && l.rules.Stands(now, l.waited(now, w.call.Priority), l.goesBefore(w)) {
@@ -224,7 +224,7 @@ func (l *Line) end(w *waiter, err error) {
 	l.handOn(w)
 }
 
-// handOn passes the role of the driver on if the waiter had it.
+// handOn passes on the role of the driver if the waiter is the driver.
 func (l *Line) handOn(w *waiter) {
 	if l.driver == w {
 		l.setDriver(l.order.first())
