@@ -1,7 +1,7 @@
-// Package adaptive finds the rate that an upstream bears from how attempts end:
-// a throttle cuts it, success while it is really used lets it grow again.
+// Package adaptive learns the rate that an upstream can sustain from the outcomes of attempts. A throttle cuts the
+// rate. Success at a rate that is really used lets it grow again.
 //
-// State is the rule and decides; Controller is its home in a process.
+// State implements the rule. Controller applies it in a process.
 package adaptive
 
 import (
@@ -12,25 +12,22 @@ import (
 	"time"
 )
 
-// A Rule says how the rate grows back after a cut.
+// A Rule determines how the rate grows after a cut.
 type Rule uint8
 
 const (
-	// Cubic remembers the rate of the last cut: it comes back to it quickly,
-	// stays near it for long, and then looks for more with growing steps. It
-	// is the shape of RFC 9438, in relative terms so that 5 a second and 5,000
-	// behave alike.
+	// Cubic remembers the rate of the last cut. It returns to it quickly, stays near it for long, and then grows with
+	// increasing steps. It has the shape of RFC 9438, in relative terms so that 5 and 5,000 per second behave alike.
 	Cubic Rule = iota
-	// Multiply grows by a factor each interval. Simple, but what is below the
-	// limit between cuts is lost, and unequal processes stay unequal.
+	// Multiply grows by a factor each interval. It is simple, but wastes the difference to the limit between cuts,
+	// and unequal processes stay unequal.
 	Multiply
-	// Add grows by the same step each interval. Processes that share an
-	// upstream without knowing of each other come to equal shares.
+	// Add grows by the same step each interval. Processes that share an upstream without knowing each other converge
+	// to equal shares.
 	Add
-	// MultiplyEach grows by a factor at every success and cuts at every throttle,
-	// whenever each was sent, and minds nothing but Min and Max. It is what many
-	// designs ask for word by word; at more than a few calls a second a cut is
-	// undone before its effect is seen, see TestSimulationOfS3.
+	// MultiplyEach grows by a factor at every success and cuts at every throttle, regardless of when the attempt was
+	// sent. It respects only Min and Max. Many designs request exactly that. At more than a few calls per second a
+	// cut is undone before its effect shows, see TestSimulationOfS3.
 	MultiplyEach
 )
 
@@ -45,7 +42,7 @@ func (r Rule) String() string {
 	return fmt.Sprintf("rule %d", uint8(r))
 }
 
-// MarshalText and UnmarshalText let a rule stand in files by its name.
+// MarshalText and UnmarshalText write and read a rule by its name.
 func (r Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 func (r *Rule) UnmarshalText(text []byte) error {
@@ -58,30 +55,30 @@ func (r *Rule) UnmarshalText(text []byte) error {
 	return fmt.Errorf("rule %q: %s", text, anyRule)
 }
 
-// A Config says how a rate learns. The zero Config does not learn: On must be
-// set. Rates are in units of the limit per second.
+// A Config configures a learned rate. The zero Config does not learn: On must be set. Rates are in units of the limit
+// per second.
 type Config struct {
 	On    bool
 	Rule  Rule
-	Start float64 // the first rate; 0 means Max, if Unknown 1
-	Min   float64 // never below; 0 means a hundredth of Max, if Unknown 0.01
-	Max   float64 // never above; 0 means the limit's own rate
+	Start float64 // the first rate; 0 means Max, or 1 with Unknown
+	Min   float64 // the lowest rate; 0 means Max/100, or 0.01 with Unknown
+	Max   float64 // the highest rate; 0 means the limit's own rate
 
-	// Unknown says that the limit's own rate is only a bound, which nobody expects to reach. The rate doubles every second
-	// from Start until the first throttle. After 10 times Recovery without use it begins again at half of what was learned.
+	// Unknown means that the limit's own rate is only an upper bound, far above the expected rate. The rate doubles
+	// every second from Start until the first throttle. After 10 times Recovery without use it is halved.
 	Unknown bool
 
-	Cut      float64       // factor on a throttle; 0 means 0.5, for cubic 0.7 unless Unknown
-	Grow     float64       // factor for multiply per interval, for multiply-each per success; 0 means 1.05
+	Cut      float64       // factor on a throttle; 0 means 0.5, or 0.7 for cubic without Unknown
+	Grow     float64       // factor per interval for multiply, per success for multiply-each; 0 means 1.05
 	Step     float64       // share of Max per interval for add; 0 means 0.01
-	Recovery time.Duration // how long cubic takes back to the rate of the last cut; 0 means 20s, if Unknown 10s
+	Recovery time.Duration // time until cubic is back at the rate of the last cut; 0 means 20s, or 10s with Unknown
 
-	Interval    time.Duration // at most one step of growth in it; 0 means 1s, for cubic 250ms
-	CutInterval time.Duration // at most one cut in it, or in 2 round trips if that is longer; 0 means 1s
-	UsedShare   float64       // growth only while at least this share of the rate is used; 0 means 0.5
+	Interval    time.Duration // at most one growth step per interval; 0 means 1s, or 250ms for cubic
+	CutInterval time.Duration // at most one cut per interval, or per 2 round trips if that is longer; 0 means 1s
+	UsedShare   float64       // the rate grows only while at least this share of it is used; 0 means 0.5
 }
 
-// WithDefaults is c with every default filled in, for a limit of the rate.
+// WithDefaults returns c with all defaults, for a limit of this rate.
 func (c Config) WithDefaults(limit float64) Config {
 	if c.Max <= 0 || c.Max > limit {
 		c.Max = limit
@@ -106,7 +103,7 @@ func (c Config) WithDefaults(limit float64) Config {
 	return c
 }
 
-// Validate reports every mistake at once.
+// Validate returns all mistakes, joined.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(wrong bool, field string, value any, reason string) {

@@ -61,7 +61,7 @@ func TestRuleIsText(t *testing.T) {
 	}
 }
 
-// A histogram's p99 is not under the true one, and at most a quarter above it.
+// A histogram's p99 is at least the true one, and at most a quarter above it.
 func TestTripsKnowTheirNinetyNinth(t *testing.T) {
 	for _, trip := range []time.Duration{ms, 50 * ms, 700 * ms, 10 * sec} {
 		var h trips

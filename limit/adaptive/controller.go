@@ -9,25 +9,22 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Controller is the home of a State in a process. It is safe for concurrent
-// use; a success that comes before the next step of growth is due costs one
-// uncontended count and no lock. With MultiplyEach every success below the most is
-// such a step.
+// A Controller maintains a State in a process. It is safe for concurrent use. A success before the next growth step
+// is due costs one uncontended count and no lock. With MultiplyEach every success below Max is a growth step.
 type Controller struct {
 	c     Config
 	state atomic.Pointer[State]
 	due   atomic.Int64 // the instant of the next step
 	last  atomic.Int64 // the instant of a recent success
-	since atomic.Int64 // when successes began to come without a gap
+	since atomic.Int64 // since when successes have come without a gap
 	used  *counter.Window
 	trips trips
 }
 
-// look is how far back the used rate is measured.
+// look is the time over which the used rate is measured.
 const look = time.Second
 
-// NewController makes a controller for a limit of the rate. The config must be
-// valid.
+// NewController returns a controller for a limit of this rate. The config must be valid.
 func NewController(now time.Duration, c Config, limit float64) *Controller {
 	c = c.WithDefaults(limit)
 	k := &Controller{c: c, used: counter.NewWindow(look, 8)}
@@ -38,10 +35,10 @@ func NewController(now time.Duration, c Config, limit float64) *Controller {
 	return k
 }
 
-// Rate is the rate in force.
+// Rate returns the current rate.
 func (k *Controller) Rate() float64 { return k.state.Load().Rate }
 
-// Cut is the rate that a throttle lowered last, and how long ago; 0 if none did.
+// Cut returns the rate before the last cut, and how long ago it was; 0 if there was none.
 func (k *Controller) Cut(now time.Duration) (from float64, ago time.Duration) {
 	s := k.state.Load()
 	if !s.cut {
@@ -50,8 +47,8 @@ func (k *Controller) Cut(now time.Duration) (from float64, ago time.Duration) {
 	return s.peak, now - s.cutAt
 }
 
-// Report tells the controller how an attempt of n units ended that was sent at
-// sent, and says which rate is in force from now on, if that changed.
+// Report records the outcome of an attempt of n units that was sent at sent. If the rate changed, it returns the new
+// one.
 func (k *Controller) Report(now, sent time.Duration, class outcome.Class, n int64) (rate float64, changed bool) {
 	switch class {
 	case outcome.OK:
@@ -93,7 +90,7 @@ func (k *Controller) change(now time.Duration, f func(State) (State, bool)) (flo
 		if next == *old {
 			return next.Rate, false
 		}
-		put := next // made here, so that what changes nothing costs no memory
+		put := next // a separate variable, so that a report without a change allocates nothing
 		if k.state.CompareAndSwap(old, &put) {
 			k.due.Store(int64(next.grew + k.c.Interval))
 			return next.Rate, changed
@@ -105,8 +102,8 @@ func (k *Controller) usedRate(now time.Duration) float64 {
 	return float64(k.used.Covering(now, look)) / look.Seconds()
 }
 
-// flows notes that successes come, and since when without a gap. To write both
-// words at each of them would cost more than they are worth.
+// flows records that successes come, and since when without a gap. Writing both words at each success would cost too
+// much.
 func (k *Controller) flows(now time.Duration) {
 	last := time.Duration(k.last.Load())
 	gap := look/4 + time.Duration(4*float64(time.Second)/k.Rate())
@@ -118,9 +115,8 @@ func (k *Controller) flows(now time.Duration) {
 	}
 }
 
-// steadyRate is the used rate if it was measured without a gap in it, and
-// otherwise no bound: a rate that was not used because nothing was sent, as when
-// a breaker was open, has not been proven to be too high.
+// steadyRate returns the used rate if successes came without a gap while it was measured. Otherwise it returns
+// infinity: a rate that was unused because nothing was sent, as with an open breaker, has not proven too high.
 func (k *Controller) steadyRate(now time.Duration) float64 {
 	if now-time.Duration(k.since.Load()) < look {
 		return math.Inf(1)

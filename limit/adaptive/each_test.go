@@ -12,8 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// MultiplyEach takes every answer for what it is: x0.5 on each throttle, x1.05 on each success, between the
-// least and the most, whenever what was answered was sent, and however little of the rate was used.
+// MultiplyEach applies x0.5 on each throttle and x1.05 on each success, between Min and Max, regardless of when the
+// attempt was sent and how little of the rate was used.
 func TestMultiplyEachIsTheDesignsRule(t *testing.T) {
 	c := Config{On: true, Rule: MultiplyEach, Start: 800, Min: 100, Max: 1000}
 	k := NewController(0, c, 1000)
@@ -24,7 +24,7 @@ func TestMultiplyEachIsTheDesignsRule(t *testing.T) {
 		{outcome.Throttled, 400},
 		{outcome.Throttled, 200}, // sent before the first cut, and in the same instant
 		{outcome.OK, 210},
-		{outcome.OK, 220.5}, // nobody has used half of the rate
+		{outcome.OK, 220.5}, // less than half of the rate was used
 		{outcome.Failed, 220.5},
 		{outcome.Rejected, 220.5},
 		{outcome.Throttled, 110.25},
@@ -32,7 +32,7 @@ func TestMultiplyEachIsTheDesignsRule(t *testing.T) {
 		{outcome.Throttled, 100},
 		{outcome.OK, 105},
 	} {
-		before := k.Rate() // all of it happens within the first millisecond
+		before := k.Rate() // everything happens within the first millisecond
 		rate, changed := k.Report(ms, 0, x.class, 1)
 		if !near(k.Rate(), x.want) || changed != (before != x.want) || changed && !near(rate, x.want) {
 			t.Errorf("answer %d, %v: rate %v (%v, %v), want %v", i, x.class, k.Rate(), rate, changed, x.want)
@@ -46,8 +46,8 @@ func TestMultiplyEachIsTheDesignsRule(t *testing.T) {
 	}
 }
 
-// The rule that designs ask for word by word beside that of the preset: a prefix of S3 that bears half of what
-// is published, of which nobody was told. docs/adr/0017-five-designs.md has the figures.
+// This compares the rule of many designs with the preset's: an S3 prefix sustains half of the published rate, without
+// notice. docs/adr/0017-five-designs.md has the figures.
 func TestSimulationOfS3(t *testing.T) {
 	page, err := os.ReadFile("../../docs/adr/0017-five-designs.md")
 	if err != nil {
@@ -92,7 +92,7 @@ func hasRow(page, row string) bool {
 	return false
 }
 
-// With a rate that is at its most already, a success costs no memory.
+// With a rate at Max, a success allocates nothing.
 func TestASuccessAtTheMostCostsNoMemory(t *testing.T) {
 	k := NewController(0, Config{On: true, Rule: MultiplyEach}, 100)
 	now := time.Duration(0)

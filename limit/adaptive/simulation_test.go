@@ -8,22 +8,22 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A contest is clients that want all they can get from one upstream, which is a
-// token bucket that nobody told them of. Each may send twice the limit.
+// A contest consists of clients that want as much as possible from one upstream, a token bucket that they do not
+// know. Each may send twice the limit.
 type contest struct {
 	rule    Rule
 	clients int
-	limit   float64 // the true one, per second
+	limit   float64 // the true limit per second
 	trip    time.Duration
 	length  time.Duration
-	from    time.Duration // where counting begins
+	from    time.Duration // start of the measurement
 }
 
 type result struct {
 	used    float64 // share of the limit
 	refused float64 // share of the attempts
 	jain    float64 // 1 if all clients get the same
-	slowest float64 // what the slowest client gets of what the fastest gets
+	slowest float64 // ratio of the slowest client to the fastest
 }
 
 type sender struct {
@@ -100,7 +100,7 @@ func first(senders []*sender) *sender {
 	return best
 }
 
-// fairness is Jain's index, (sum x)^2 / (n * sum x^2), and slowest over fastest.
+// fairness returns Jain's index, (sum x)^2 / (n * sum x^2), and slowest over fastest.
 func fairness(senders []*sender) (jain, slowest float64) {
 	sum, squares, lo, hi := 0.0, 0.0, senders[0].good, 0.0
 	for _, s := range senders {
@@ -110,20 +110,19 @@ func fairness(senders []*sender) (jain, slowest float64) {
 	return sum * sum / (float64(len(senders)) * squares), lo / hi
 }
 
-// A bound is what a rule must reach.
+// A bound is the minimum that a rule must reach.
 type bound struct{ used, refused, jain float64 }
 
-// bound is what is asked of one client, and of ten that share the limit.
+// bound returns the requirement for one client, and for ten that share the limit.
 //
-// At 5 a second a single refusal weighs much: multiply is refused once in 13 s.
-// Ten clients who know nothing of each other are each refused in each of their
-// cycles, which at 5 a second is a tenth of what there is, and some of them get
-// next to nothing; such a limit needs a shared store.
+// At 5 per second a single refusal weighs much: multiply is refused once in 13 s. Ten clients that do not know each
+// other are each refused in each of their cycles, which at 5 per second is a tenth of the limit, and some of them get
+// almost nothing. Such a limit needs a shared store.
 func (c contest) bound() bound {
 	few := c.limit < 10
 	switch {
 	case c.clients == 1 && few && c.rule == Multiply:
-		return bound{0.65, 0.02, 1} // at 5 a second the plain rule misses 70%; it is not the default
+		return bound{0.65, 0.02, 1} // at 5 per second the plain rule misses 70%; it is not the default
 	case c.clients == 1 && c.rule == Cubic:
 		return bound{0.9, 0.01, 1}
 	case c.clients == 1:
@@ -138,7 +137,7 @@ func (c contest) bound() bound {
 	return bound{0.8, 0.03, 0.95}
 }
 
-// worst is the worst of each figure over so many seeds.
+// worst returns the worst of each figure over the seeds.
 func (c contest) worst(seeds uint64) result {
 	w := c.run(1)
 	for seed := uint64(2); seed <= seeds; seed++ {
@@ -148,10 +147,9 @@ func (c contest) worst(seeds uint64) result {
 	return w
 }
 
-// TestSimulation is table 1.7 of the project's notes on reliability with the
-// rules of this package and their defaults: a limit whose burst is a tenth of a
-// second, a round trip of 50 ms, 120 s of which the last 90 count. Each figure is
-// the worst of five seeds.
+// TestSimulation is table 1.7 of the project's notes on reliability with the rules of this package and their
+// defaults: a limit with a burst of a tenth of a second, a round trip of 50 ms, and 120 s, of which the last 90
+// count. Each figure is the worst of five seeds.
 func TestSimulation(t *testing.T) {
 	t.Logf("%-8s %7s %9s | %6s %8s %6s %8s", "rule", "clients", "limit/s", "used", "refused", "Jain", "slowest")
 	for _, clients := range []int{1, 10} {

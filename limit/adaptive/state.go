@@ -5,62 +5,58 @@ import (
 	"time"
 )
 
-// A State is a rate and what it remembers. Get the first one from Config.Begin; the
-// Config given to its methods must have its defaults filled in.
+// A State is a rate and its history. Config.Begin returns the first one. The Config passed to its methods must have
+// its defaults filled in.
 type State struct {
 	Rate float64 // units per second
 
-	peak  float64       // the rate that the last cut was made from; 0 if there was none
+	peak  float64       // the rate before the last cut; 0 if there was none
 	cutAt time.Duration // the last cut
-	cut   bool          // there was one
-	curve time.Duration // where cubic's curve began: the last cut, and later by all time in which nothing was learnt
-	grew  time.Duration // the last step of growth, or the last interval that forbade one
+	cut   bool          // there was a cut
+	curve time.Duration // the origin of cubic's curve: the last cut, plus all time in which nothing was learned
+	grew  time.Duration // the last growth step, or the last interval that prevented one
 }
 
-// Begin is the state before anything is known.
+// Begin returns the state before anything is known.
 func (c Config) Begin(now time.Duration) State { return State{Rate: c.Start, grew: now} }
 
-// Throttled is s after a throttle, as of now, of an attempt that was sent at
-// sent. used is the rate of successes lately: a rate that nobody used cannot
-// have been too high, so it is cut from what was used if that is lower, though
-// not below a half of the rate, because a single quiet moment proves little.
+// Throttled returns s after a throttle, as of now, of an attempt that was sent at sent. used is the recent rate of
+// successes. A rate that was not used cannot have been too high, so the cut starts from used if that is lower. It
+// starts from at least half of the rate, because a single quiet moment proves little.
 //
-// Attempts sent before the last cut say nothing of the rate since, and are
-// ignored; so is all that comes within the cut interval, as one overshoot
-// throttles many attempts at once.
+// Throttles of attempts sent before the last cut are ignored, because they do not concern the present rate. Throttles
+// within the cut interval are also ignored, because one overshoot throttles many attempts.
 func (s State) Throttled(c Config, now, sent time.Duration, used float64, trip time.Duration) (State, bool) {
 	if c.Rule == MultiplyEach {
 		return s.times(c, c.Cut)
 	}
-	s.grew = now // what throttles is not grown in the same interval
+	s.grew = now // a throttle prevents growth in the same interval
 	if s.cut && (sent < s.cutAt || now-s.cutAt < max(c.CutInterval, 2*trip)) {
 		return s, false
 	}
 	from := max(min(s.Rate, used), s.Rate/2)
 	if c.Unknown && !s.cut {
-		from = min(s.Rate, max(used, c.Min)) // nothing was known before: not even a half of the rate
+		from = min(s.Rate, max(used, c.Min)) // nothing was known before, not even half of the rate
 	}
 	s.peak, s.cutAt, s.curve, s.cut = from, now, now, true
 	s.Rate = max(c.Min, from*c.Cut)
 	return s, true
 }
 
-// times is s with its rate multiplied, between the least and the most.
+// times returns s with its rate multiplied, limited to Min and Max.
 func (s State) times(c Config, factor float64) (State, bool) {
 	before := s.Rate
 	s.Rate = max(c.Min, min(c.Max, before*factor))
 	return s, s.Rate != before
 }
 
-// Due reports whether it is time to look whether the rate may grow: for
-// MultiplyEach always.
+// Due reports whether it is time to check for growth; always true for MultiplyEach.
 func (s State) Due(c Config, now time.Duration) bool {
 	return c.Rule == MultiplyEach || now-s.grew >= c.Interval
 }
 
-// Grown is s after an interval in which there were successes at the rate used
-// and no throttle. It grows only if enough of the rate was used: an idle caller
-// learns nothing, and would drift up to the ceiling.
+// Grown returns s after an interval with successes at the rate used and no throttle. It grows only if enough of the
+// rate was used. Otherwise the rate of an idle caller would drift to Max without any evidence.
 func (s State) Grown(c Config, now time.Duration, used float64) (State, bool) {
 	if c.Rule == MultiplyEach {
 		return s.times(c, c.Grow)
@@ -81,11 +77,11 @@ func (s State) Grown(c Config, now time.Duration, used float64) (State, bool) {
 	return s, false
 }
 
-// forgets is the number of recovery times after which what was learned of an unknown limit is old.
+// forgets is the number of recovery times after which the learned rate of an unknown limit is outdated.
 const forgets = 10
 
-// forget is s after a long time without use: the limit may have changed meanwhile. It is as after a throttle, so the
-// rate is soon back if the limit has not changed.
+// forget returns s after a long time without use, in which the limit may have changed. It acts like a throttle, so
+// the rate is soon back if the limit has not changed.
 func (s State) forget(c Config, now time.Duration) (State, bool) {
 	if s.cut {
 		s.peak, s.curve = s.Rate, now
@@ -94,14 +90,15 @@ func (s State) forget(c Config, now time.Duration) (State, bool) {
 	return s, true
 }
 
-// few is the time in which the rate lets n units go.
+// few returns the time in which the rate produces n units.
 func (s State) few(n float64) time.Duration {
 	return time.Duration(n / s.Rate * float64(time.Second))
 }
 
-// slowStart is cubic's growth per interval before the first cut: nothing is known of what the upstream bears, and the
-// rate must come from a cautious start to what is used within seconds. It grows only while at least UsedShare of it is used.
-// Of an unknown limit it doubles each second, or each call if they are rarer: the first throttle comes at less than twice the limit.
+// slowStart returns cubic's growth per interval before the first cut. Nothing is known about the upstream then, and
+// the rate must rise from a cautious start to the demand within seconds. It grows only while at least UsedShare of it
+// is used. For an unknown limit it doubles each second, or each call if calls are rarer, so the first throttle comes
+// below twice the limit.
 func (c Config) slowStart(since time.Duration) float64 {
 	if c.Unknown {
 		return math.Exp2(min(1, since.Seconds()))
@@ -121,10 +118,9 @@ func (s State) next(c Config, now, since time.Duration) float64 {
 	return s.Rate * c.Grow
 }
 
-// cubic is peak * (1 + (1-cut) * (t/recovery - 1)^3): the cut rate at once after
-// the cut, the peak after the recovery time, flat around it and steep beyond. Its
-// time stands still while nothing is learnt: after an outage the rate goes on
-// from where it was.
+// cubic returns peak * (1 + (1-cut) * (t/recovery - 1)^3): the cut rate immediately after the cut, the peak after the
+// recovery time, flat around it and steep beyond. Its time stops while nothing is learned, so the rate after an
+// outage continues from its last value.
 func (s State) cubic(c Config, now time.Duration) float64 {
 	x := float64(now-s.curve)/float64(c.Recovery) - 1
 	return s.peak * (1 + (1-c.Cut)*x*x*x)

@@ -100,8 +100,8 @@ func TestUnusedRateDoesNotGrow(t *testing.T) {
 	}
 }
 
-// The curve is back at the rate of the last cut after the recovery time, nearly
-// flat there, and steep before and after.
+// The curve is back at the rate of the last cut after the recovery time. It is nearly flat there, and steep before
+// and after.
 func TestCubicCurve(t *testing.T) {
 	c := Config{Start: 100}.WithDefaults(1000)
 	s, _ := c.Begin(0).Throttled(c, 0, 0, 100, 0)
@@ -134,8 +134,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// randomConfig is a valid config for a limit between 1 a minute and 10,000 a
-// second.
+// randomConfig returns a valid config for a limit between 1 per minute and 10,000 per second.
 func randomConfig(r *rand.Rand) (Config, float64) {
 	most := math.Exp(r.Float64()*13) / 60
 	c := Config{On: true, Rule: Rule(r.IntN(3))}
@@ -157,8 +156,7 @@ func randomConfig(r *rand.Rand) (Config, float64) {
 	return c, most
 }
 
-// TestPropertyState runs random outcomes through the rule and checks all that
-// the rule promises, step by step.
+// TestPropertyState applies random outcomes to the rule and checks all its promises, step by step.
 func TestPropertyState(t *testing.T) {
 	cases, cuts, steps := 0, 0, 0
 	for seed := uint64(0); cases < 3000; seed++ {
@@ -213,8 +211,7 @@ func TestPropertyState(t *testing.T) {
 	}
 }
 
-// TestPropertyController holds a Controller to the same bounds, and to the rate
-// that it says.
+// TestPropertyController checks a Controller against the same bounds, and against the rate that it reports.
 func TestPropertyController(t *testing.T) {
 	for seed := uint64(0); seed < 1500; seed++ {
 		r := rand.New(rand.NewPCG(seed, 9))

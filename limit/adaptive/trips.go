@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// trips knows how long round trips take, roughly: a histogram with four steps to
-// the doubling, of which it sees one call in sixteen.
+// trips is an approximate histogram of round trip times. It has four steps per doubling and samples one call in
+// sixteen.
 type trips struct {
 	count [128]atomic.Uint32
 	all   atomic.Uint32
 }
 
-const remembered = 1024 // trips after which the older ones are halved
+const remembered = 1024 // number of trips after which the counts are halved
 
 func (t *trips) note(now, trip time.Duration) {
 	if now>>10&15 != 0 || trip <= 0 {
@@ -25,20 +25,19 @@ func (t *trips) note(now, trip time.Duration) {
 	}
 }
 
-// step is four times the logarithm of microseconds, rounded down.
+// step returns four times the logarithm of microseconds, rounded down.
 func step(trip time.Duration) int {
 	us := uint64(trip/time.Microsecond) + 4
 	log := bits.Len64(us) - 3
 	return min(log*4+int(us>>log&3), 127)
 }
 
-// top is the longest trip of a step.
+// top returns the longest trip of a step.
 func top(step int) time.Duration {
 	return time.Duration((uint64(step&3)+5)<<(step/4)-4) * time.Microsecond
 }
 
-// halve forgets half. Notes that come at the same time may be forgotten whole;
-// it is a rough measure.
+// halve halves all counts. Concurrent notes may be lost, which is acceptable for an approximation.
 func (t *trips) halve() {
 	all := uint32(0)
 	for i := range t.count {
@@ -49,7 +48,7 @@ func (t *trips) halve() {
 	t.all.Store(all)
 }
 
-// p99 is the time that 99 of 100 trips do not exceed; 0 if too little is known.
+// p99 returns the time that 99 of 100 trips do not exceed; 0 if too few are known.
 func (t *trips) p99() time.Duration {
 	all := t.all.Load()
 	if all < 20 {

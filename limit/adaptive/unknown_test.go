@@ -9,14 +9,14 @@ import (
 
 var unknownLimit = Config{On: true, Unknown: true}
 
-// busy has calls succeed as fast as the rate allows until then.
+// busy reports successes as fast as the rate allows until an instant.
 func busy(k *Controller, from, until time.Duration) {
 	for now := from; now < until; now += time.Duration(float64(time.Second) / k.Rate()) {
 		k.Report(now, now, outcome.OK, 1)
 	}
 }
 
-// Until the first throttle the rate doubles each second, then it is half of what was used.
+// Until the first throttle the rate doubles each second. Then it is half of the used rate.
 func TestUnknownRateDoublesUntilTheFirstThrottle(t *testing.T) {
 	k := NewController(0, unknownLimit, 1e6)
 	if k.Rate() != 1 {
@@ -33,7 +33,7 @@ func TestUnknownRateDoublesUntilTheFirstThrottle(t *testing.T) {
 	}
 }
 
-// A rate that was given too high is lowered to what was used, at once.
+// If Start is too high, the first throttle lowers the rate to the used rate immediately.
 func TestStartOfUnknownRateIsLoweredToWhatWasUsed(t *testing.T) {
 	c := unknownLimit
 	c.Start = 1000
@@ -46,7 +46,7 @@ func TestStartOfUnknownRateIsLoweredToWhatWasUsed(t *testing.T) {
 	}
 }
 
-// What was learned is old after 100 s without calls: the rate is then half of it, and soon back.
+// The learned rate is outdated after 100 s without calls. The rate is then halved, and soon back.
 func TestUnknownRateIsHalvedAfterAPause(t *testing.T) {
 	k := NewController(0, unknownLimit, 1e6)
 	busy(k, 0, 5*time.Second)

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// A Config says how a bound is found. The zero Config learns it.
+// A Config configures a bound. The zero Config learns it.
 type Config struct {
-	Limit int // a fixed bound; 0 learns one from answers
-	Min   int // the least that is learnt, measuring apart; 0 means 1
-	Max   int // the most that is learnt; 0 means Most
+	Limit int // a fixed bound; 0 learns one from responses
+	Min   int // the lowest learned bound, except while measuring; 0 means 1
+	Max   int // the highest learned bound; 0 means Most
 }
 
 // Most is the largest bound.
 const Most = 100_000
 
-// Validate reports every mistake at once.
+// Validate returns all mistakes, joined.
 func (c Config) Validate() error {
 	var errs []error
 	for _, f := range []struct {
@@ -47,34 +47,34 @@ func (c Config) withDefaults() Config {
 // The constants were chosen by simulation: see bench/records/recovery.md.
 const (
 	first      = 20    // the bound before anything is known
-	perSecond  = 50    // how much it grows meanwhile
+	perSecond  = 50    // growth per second meanwhile
 	mostRoom   = 1_000 // see learnt.room
 	leastCut   = 2     // the bound while draining
-	scale      = 1024  // of what is counted in fractions
+	scale      = 1024  // fixed-point factor of fractions
 	unknown    = time.Second
 	leastWait  = time.Second
 	shortWait  = 100 * time.Millisecond
-	fewWait    = 200                    // so few may wait for as long as the upstream stands still,
-	afterwards = 500 * time.Millisecond // and so long when it goes on
-	standing   = 500 * time.Millisecond // a queue that has not been empty for so long stands
+	fewWait    = 200                    // at most this many calls wait as long as the upstream stalls,
+	afterwards = 500 * time.Millisecond // and this long after it recovers
+	standing   = 500 * time.Millisecond // a queue that has not been empty for this long is standing
 
 	leastSlack  = 250 * time.Millisecond
 	provenFor   = 5 * time.Minute  // see state.proven
 	rememberBad = 10 * time.Second // how long a loss is remembered
-	calmGap     = 3 * time.Second  // shorter than that, a time out of the calm does not end it
+	calmGap     = 3 * time.Second  // a shorter interruption does not end the calm
 
-	// A window ends after a second if it has had enough answers, after 10 s if it has had
-	// half of that, and after a minute in any case.
+	// A window ends after a second if it has enough responses, after 10 s if it has half as many, and after a minute
+	// in any case.
 	windowLeast, windowLong, windowMost = time.Second, 10 * time.Second, time.Minute
 	windowAnswers, windowFew            = 20, 10
 
-	settledAfter = 3 // medians after the first attempt, what answers say can be believed
+	settledAfter = 3 // number of medians after the first attempt from which responses are reliable
 
-	// Held is how long an attempt keeps its slot at most whose caller has left.
+	// Held is how long an attempt keeps its slot at most after its caller has left.
 	Held = 30 * time.Second
 )
 
-// While nothing is heard one attempt goes now and then, though every slot is taken.
+// While no response arrives, single attempts are sent as probes although every slot is taken.
 const (
 	firstProbe = time.Second
 	lastProbe  = 2 * time.Second

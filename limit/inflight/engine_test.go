@@ -5,21 +5,21 @@ import (
 	"math/rand/v2"
 )
 
-// A world is what does not depend on the policy.
+// A world is the part of a simulation that does not depend on the policy.
 type world struct {
-	dist, order         string     // dist of service: const, exp, logn (p99 = 5 x median); order: fifo, lifo, share
-	cap, mean, load     float64    // calls/s the upstream can do; seconds of service (workers = cap*mean); calls/s offered
-	bound, sides, batch int        // of the upstream's queue (0: none); sidecars; callers that come at once
-	mix                 [2]float64 // share of calls that take so many seconds (give or take a fifth), the others as dist
+	dist, order         string     // distribution of service: const, exp, logn (p99 = 5 x median); order: fifo, lifo, share
+	cap, mean, load     float64    // calls/s that the upstream can serve; seconds of service (workers = cap*mean); offered calls/s
+	bound, sides, batch int        // of the upstream's queue (0: none); sidecars; callers that come together
+	mix                 [2]float64 // share of calls that take so many seconds (plus or minus a fifth); the rest as dist
 	regular             bool       // arrivals are evenly spaced
 	honour, own         bool       // queued work whose caller left is dropped; callers try 3 times, full jitter from 100 ms
-	lose                bool       // what is sent within the stall is never answered
+	lose                bool       // calls sent during the stall never get a response
 	leavers             [2]float64 // share of callers, and after how many seconds they leave
 	errs, patience      float64    // share of errors; of callers, in seconds
-	headers             float64    // seconds until an attempt without an answer has failed
+	headers             float64    // seconds until an attempt without a response has failed
 	stall               [2]float64 // from, to
 	down, slow, crowd   [3]float64 // from, to, and: share of workers left; factor of service times; factor of load
-	stream, warm, end   float64    // seconds a worker goes on after the headers; measured from; measured to
+	stream, warm, end   float64    // seconds that a worker continues after the headers; measured from; measured to
 }
 
 type call struct {
@@ -51,14 +51,14 @@ type sim struct {
 	users         []user
 	jobs          []job
 	sides         []*side
-	workers, busy int // of the upstream, as is what follows
+	workers, busy int // of the upstream, like the fields below
 	q             []int32
 	qh            int
 	v, vAt        float64 // processor sharing: virtual time, jobs by virtual end
 	ph            heap
 	pgen          int32
 
-	sent, good, refused []float64 // by 0.1 s of birth
+	sent, good, refused []float64 // per 0.1 s of birth
 	arrivals            float64
 }
 
@@ -73,7 +73,7 @@ func newSim(w world, p policy, seed uint64) *sim {
 	return s
 }
 
-// gap is the time between arrivals, of mean 1.
+// gap returns the time between arrivals, with mean 1.
 func (s *sim) gap() float64 {
 	if s.w.regular {
 		return 1
@@ -96,7 +96,7 @@ func (s *sim) draw() float64 {
 	return m
 }
 
-// factor is x[2] between x[0] and x[1], else 1.
+// factor returns x[2] between x[0] and x[1], otherwise 1.
 func (s *sim) factor(x [3]float64) float64 {
 	if s.now >= x[0] && s.now < x[1] {
 		return x[2]
@@ -104,7 +104,7 @@ func (s *sim) factor(x [3]float64) float64 {
 	return 1
 }
 
-// later is when work of d seconds ends that starts now, the stall left out.
+// later returns when work of d seconds that starts now ends, without the stall.
 func (s *sim) later(d float64) float64 {
 	a, b := s.w.stall[0], s.w.stall[1]
 	end := s.now + d
@@ -189,7 +189,7 @@ func (s *sim) reply(j int32) {
 	k := &s.calls[b.call]
 	sd := s.sides[k.side]
 	if s.w.lose && b.sent < s.w.stall[1] && s.now >= s.w.stall[0] {
-		return // the connection is dead, too
+		return // the connection is dead too
 	}
 	if k.gen != b.gen || k.state != 2 {
 		if b.kept {
@@ -217,7 +217,7 @@ func (s *sim) try(u int32) {
 	s.sides[side].admit(c)
 }
 
-// ends tells the caller how the call ended: 0 good, 1 error or left, 2 refused.
+// ends reports to the caller how the call ended: 0 good, 1 error or left, 2 refused.
 func (s *sim) ends(c int32, how int) {
 	k := &s.calls[c]
 	k.state = 3

@@ -1,6 +1,6 @@
 package inflight
 
-// An event of the simulation; seconds since its start.
+// An event of the simulation, in seconds since its start.
 type event struct {
 	at   float64
 	kind uint8
@@ -9,7 +9,7 @@ type event struct {
 
 // Kinds of events.
 const (
-	evArrive  = iota // a fresh caller
+	evArrive  = iota // a new caller
 	evAgain          // a caller's own retry (a = user)
 	evLeave          // a caller's patience ends (a = call)
 	evDone           // a worker ends (a = job)
@@ -18,7 +18,7 @@ const (
 	evRetry          // the sidecar's retry (a = call)
 	evQueue          // the wait in the sidecar ends (a = call)
 	evFree           // a stream's worker is free (a = job)
-	evPump           // a sidecar looks at its queue (a = sidecar)
+	evPump           // a sidecar checks its queue (a = sidecar)
 )
 
 type heap []event

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// A held slot is that of an attempt whose caller has left: the upstream still has the
-// work. The answer frees it, or the answer to whatever was sent later.
+// A held is the slot of an attempt whose caller has left: the upstream still has the work. The slot becomes free with
+// its response, or with the response to any later attempt.
 type held struct {
 	attempt uint64
 	until   time.Duration
-	drop    func() // ends the attempt, if it goes on; nil if it does not
+	drop    func() // ends the attempt if it continues; nil otherwise
 }
 
-// hold keeps a slot. They are kept in the order in which they were sent.
+// hold keeps a slot. Held slots are in the order in which their attempts were sent.
 func (s *state) hold(h held) {
 	i, _ := slices.BinarySearchFunc(s.held, h.attempt, func(h held, to uint64) int {
 		switch {
@@ -27,7 +27,7 @@ func (s *state) hold(h held) {
 	s.held = slices.Insert(s.held, i, h)
 }
 
-// forget frees what was sent no later than an attempt that was answered.
+// forget frees the slots of attempts that were sent no later than an answered one.
 func (s *state) forget(answered uint64) (freed []held) {
 	i := 0
 	for i < len(s.held) && s.held[i].attempt <= answered {
@@ -36,7 +36,7 @@ func (s *state) forget(answered uint64) (freed []held) {
 	return s.release(i)
 }
 
-// expire frees what was held for too long.
+// expire frees slots that were held for too long.
 func (s *state) expire(now time.Duration) (freed []held) {
 	s.held = slices.DeleteFunc(s.held, func(h held) bool {
 		if h.until <= now {
@@ -47,10 +47,10 @@ func (s *state) expire(now time.Duration) (freed []held) {
 	return freed
 }
 
-// oldest frees the one that was sent first.
+// oldest frees the slot of the attempt that was sent first.
 func (s *state) oldest() (freed []held) { return s.release(min(1, len(s.held))) }
 
-// release frees the n that were sent first. Whoever frees them calls their drop without the lock.
+// release frees the first n held slots. The caller must call their drop without the lock.
 func (s *state) release(n int) (freed []held) {
 	if n == 0 {
 		return nil

@@ -1,12 +1,11 @@
-// Package inflight bounds how many attempts are under way to an upstream, so that one
-// that has stood still finds little dead work when it comes back.
+// Package inflight bounds the attempts in flight to an upstream, so that an upstream that recovers from a stall finds
+// little work for callers that have left.
 //
-// The bound is learnt: the answers that the upstream gives in a second, times what an
-// answer takes when nothing is queued and a quarter of a second more (Little's law). A
-// caller who leaves frees no slot, since the upstream still has the work; the answer to
-// that attempt does, or to one that was sent later. See docs/explanation/recovery.md.
+// The bound is learned: the responses per second, times the latency without a queue plus at least 250 ms (Little's
+// law). A caller that leaves frees no slot, because the upstream still has the work. The slot becomes free with the
+// response to that attempt or to a later one. See docs/explanation/recovery.md.
 //
-// Time comes in as an argument, and nobody waits here.
+// Time is an argument, and no function waits.
 package inflight
 
 import (
@@ -15,19 +14,18 @@ import (
 	"time"
 )
 
-// A Bound counts what is under way and says whether one more may go. Take is an atomic
-// word while the bound is not reached. It is safe for concurrent use.
+// A Bound counts the attempts in flight and decides whether one more may be sent. While the bound is not reached,
+// Take costs one atomic operation. It is safe for concurrent use.
 type Bound struct {
-	word  atomic.Uint64 // attempts so far, and how many of them are in flight
-	under atomic.Int64  // below this many in flight one more may go, whatever else
+	word  atomic.Uint64 // number of attempts so far, and of those in flight
+	under atomic.Int64  // with fewer attempts in flight than this, one more may be sent without further checks
 	sent  times
 
-	mu    sync.Mutex // nothing else is locked, and nobody called, while it is held
+	mu    sync.Mutex // while it is held, no other lock is taken and no callback is called
 	state state
 }
 
-// A Slot is one attempt's. The zero Slot is no attempt's: it may be given back and
-// counts for nothing.
+// A Slot belongs to one attempt. The zero Slot belongs to none: returning it has no effect.
 type Slot uint64
 
 const (
@@ -35,14 +33,14 @@ const (
 	flightMask = 1<<flightBits - 1
 )
 
-// New makes a bound. The config must be valid.
+// New returns a bound. The config must be valid.
 func New(c Config) *Bound {
 	b := new(Bound)
 	b.state.config = c.withDefaults()
 	return b
 }
 
-// Set changes the config. What is known and what is under way stays.
+// Set changes the config. Measurements and slots remain.
 func (b *Bound) Set(now time.Duration, c Config) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,11 +48,10 @@ func (b *Bound) Set(now time.Duration, c Config) {
 	b.publish(now)
 }
 
-// publish says below how many in flight one more may go without a further look. The
-// lock is held.
+// publish sets the number of attempts in flight below which Take needs no lock. The lock must be held.
 func (b *Bound) publish(now time.Duration) { b.under.Store(b.state.bound(now, false) / scale) }
 
-// Take takes a slot, or says that there is none.
+// Take takes a slot. It returns false if none is free.
 func (b *Bound) Take(now time.Duration) (Slot, bool) {
 	if s, ok := b.take(now, b.under.Load()); ok {
 		return s, true
@@ -68,7 +65,7 @@ func (b *Bound) Take(now time.Duration) (Slot, bool) {
 	}
 	s, ok := b.take(now, b.state.bound(now, b.calm(now))/scale)
 	if !ok && b.probes(now) {
-		if b.state.config.Limit > 0 { // a fixed bound is never passed: the oldest work that nobody waits for is given up
+		if b.state.config.Limit > 0 { // a fixed bound is never exceeded: the oldest held slot is freed instead
 			more := b.state.oldest()
 			freed = append(freed, more...)
 			b.leave(len(more))
@@ -82,7 +79,7 @@ func (b *Bound) Take(now time.Duration) (Slot, bool) {
 	return s, ok
 }
 
-// take takes a slot if fewer than so many are taken.
+// take takes a slot if fewer than under are taken.
 func (b *Bound) take(now time.Duration, under int64) (Slot, bool) {
 	for {
 		w := b.word.Load()
@@ -95,7 +92,7 @@ func (b *Bound) take(now time.Duration, under int64) (Slot, bool) {
 	}
 }
 
-// Force takes a slot whether there is one or not.
+// Force takes a slot even if none is free.
 func (b *Bound) Force(now time.Duration) Slot { return b.force(now) }
 
 func (b *Bound) force(now time.Duration) Slot {
@@ -108,13 +105,13 @@ func (b *Bound) stamp(before uint64, now time.Duration) Slot {
 	return Slot(s)
 }
 
-// leave counts so many out.
+// leave frees n slots.
 func (b *Bound) leave(n int) { b.word.Add(^uint64(n) + 1) }
 
-// InFlight is how many slots are taken.
+// InFlight returns how many slots are taken.
 func (b *Bound) InFlight() int { return int(b.word.Load() & flightMask) }
 
-// Undo gives back a slot whose attempt was not sent.
+// Undo returns a slot whose attempt was not sent.
 func (b *Bound) Undo(s Slot) {
 	if s == 0 {
 		return
@@ -123,14 +120,14 @@ func (b *Bound) Undo(s Slot) {
 	b.leave(1)
 }
 
-// An Answer is what ended an attempt.
+// An Answer describes how an attempt ended.
 type Answer struct {
 	Sent   time.Duration
-	Failed bool          // an error: if it came fast, it says nothing of the time that work takes
+	Failed bool          // an error; if it came fast, its latency does not count
 	Waited time.Duration // how long calls have waited for a slot without a break
 }
 
-// Answered gives back the slot of an attempt that was answered.
+// Answered returns the slot of an attempt whose response has arrived.
 func (b *Bound) Answered(now time.Duration, s Slot, a Answer) {
 	if s == 0 {
 		return
@@ -145,9 +142,9 @@ func (b *Bound) Answered(now time.Duration, s Slot, a Answer) {
 	drop(freed)
 }
 
-// Heard frees the slot of an attempt that was Left and goes on, as its answer has come.
-// Where all callers leave before they are answered, nothing else tells how slow the
-// upstream is; but what it stood still for tells of the standstill.
+// Heard frees the slot of an attempt that was Left and continued, because its response has arrived. If all callers
+// leave before their responses, nothing else shows how slow the upstream is. The latency does not count if the
+// upstream stalled meanwhile.
 func (b *Bound) Heard(now time.Duration, s Slot, a Answer) {
 	if s == 0 {
 		return
@@ -164,7 +161,7 @@ func (b *Bound) Heard(now time.Duration, s Slot, a Answer) {
 	drop(freed)
 }
 
-// learns learns from an answer. The lock is held, and its slot is still taken.
+// learns learns from a response. The lock must be held, and the slot is still taken.
 func (b *Bound) learns(now time.Duration, s Slot, a Answer) {
 	st := &b.state
 	if uint64(s) > st.newest {
@@ -176,9 +173,9 @@ func (b *Bound) learns(now time.Duration, s Slot, a Answer) {
 	}
 }
 
-// Left keeps the slot of an attempt whose caller has left, or whose time is up, until
-// it is answered, or something that was sent later, but not longer than Held. drop
-// ends the attempt then; it is nil if the attempt does not go on.
+// Left keeps the slot of an attempt whose caller has left or timed out. The slot becomes free when the response to it
+// or to a later attempt arrives, at the latest after Held. drop then ends the attempt. It is nil if the attempt has
+// ended.
 func (b *Bound) Left(now time.Duration, s Slot, drop func()) {
 	if s == 0 {
 		return
@@ -192,8 +189,8 @@ func (b *Bound) Left(now time.Duration, s Slot, drop func()) {
 	b.state.hold(held{uint64(s), now + Held, drop})
 }
 
-// Later reports whether an attempt was answered that was sent after this one: then it
-// is only slow, and no reason to keep it going when its caller leaves.
+// Later reports whether the response to a later attempt has arrived. The attempt is then only slow, and need not
+// continue when its caller leaves.
 func (b *Bound) Later(s Slot) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

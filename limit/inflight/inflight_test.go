@@ -15,7 +15,7 @@ const (
 	t0 = 30 * 365 * 24 * time.Hour // the instant at which tests begin
 )
 
-// A rig is a bound with an upstream that answers when the test says so.
+// A rig is a bound with an upstream that responds when the test requires.
 type rig struct {
 	*testing.T
 	*Bound
@@ -63,7 +63,7 @@ func (r *rig) fill() (all []Slot) {
 	}
 }
 
-// calm answers so many calls each second for so many seconds, each after d.
+// calm sends calls at a rate for a number of seconds, each with a response after d.
 func (r *rig) calm(perSecond, seconds int, d time.Duration) {
 	for range seconds * perSecond {
 		s := r.must()
@@ -106,7 +106,7 @@ func TestALeaverKeepsItsSlotUntilItIsAnswered(t *testing.T) {
 	r.Left(r.now, second, nil)
 	r.Heard(r.now, second, Answer{Sent: r.now})
 	r.inFlight(0)
-	r.Heard(r.now, first, Answer{Sent: r.now}) // counted out already
+	r.Heard(r.now, first, Answer{Sent: r.now}) // its slot is already free
 	r.inFlight(0)
 }
 
@@ -143,7 +143,7 @@ func TestProbesInSilence(t *testing.T) {
 	if !slices.Equal(at, want) {
 		t.Errorf("probes after %v, want %v", at, want)
 	}
-	r.answer(all[len(all)-1]) // its slot was one too many
+	r.answer(all[len(all)-1]) // its slot was above the bound
 	r.now += firstProbe - 1
 	r.none("before a second of silence")
 	r.now++
@@ -153,7 +153,7 @@ func TestProbesInSilence(t *testing.T) {
 func TestOneSlowCallStopsNobody(t *testing.T) {
 	r := newRig(t, Config{})
 	r.calm(1, 20, 20*ms)
-	r.Left(r.now, r.must(), nil) // so that nothing is proven any more
+	r.Left(r.now, r.must(), nil) // so that nothing counts as proven
 	r.now += Held
 	slow := r.must()
 	quick := 0
@@ -176,8 +176,8 @@ func TestAFixedBoundIsNeverPassed(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		n := 1 + rnd.IntN(5)
 		r := newRig(t, Config{Limit: n})
-		open := map[Slot]bool{} // attempts that go on
-		var alive []Slot        // whose callers wait
+		open := map[Slot]bool{} // attempts that continue
+		var alive []Slot        // attempts whose callers wait
 		for range 300 {
 			r.now += time.Duration(rnd.Int64N(int64(700 * ms)))
 			switch s, ok := Slot(0), false; rnd.IntN(3) {
@@ -222,8 +222,8 @@ func TestAFixedBoundGivesUpTheOldestInSilence(t *testing.T) {
 	r.none("of the second")
 }
 
-// A stall is felt by who leaves, not by waiting for it: what bursts have shown to be
-// fine counts no more.
+// A caller that leaves reveals a stall earlier than a wait for it: the bound that bursts have shown to be safe no
+// longer counts.
 func TestALossTakesWhatWasProven(t *testing.T) {
 	r := newRig(t, Config{})
 	r.calm(100, 5, 5*ms)
@@ -286,7 +286,7 @@ func TestErrorsThatComeFastSayNothing(t *testing.T) {
 	if got := r.Look(r.now); got.Base != before.Base || got.Rate != before.Rate {
 		t.Errorf("after errors: %+v, before %+v", got, before)
 	}
-	for range 100 { // those that come late have done the work
+	for range 100 { // the upstream did the work for late errors
 		s := r.must()
 		r.now += 100 * ms
 		r.Answered(r.now, s, Answer{Sent: r.sent[s], Failed: true})
@@ -381,7 +381,7 @@ func TestArithmetic(t *testing.T) {
 	}
 }
 
-// Slots are neither lost nor made when many take and give back at once.
+// Slots are neither lost nor created when many goroutines take and return them.
 func TestManyAtOnce(t *testing.T) {
 	b := New(Config{Limit: 10})
 	var now, most atomic.Int64

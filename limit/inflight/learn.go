@@ -6,39 +6,38 @@ import (
 	"time"
 )
 
-// learnt is what answers say of an upstream: how many it gives in a second, and how
-// long it takes when nothing is queued.
+// A learnt contains what responses show about an upstream: their rate, and their latency without a queue.
 //
-// The rate is the best of the last windows and the base the least of their medians: a
-// window without answers does not exist, so silence says nothing of either. The least
-// latency of all would sink the bound to a few wherever latencies differ.
+// The rate is the highest of the last windows, and the base the lowest of their medians. A window without responses
+// is ignored, so silence changes neither. The lowest latency of all would reduce the bound to a few attempts if
+// latencies vary.
 type learnt struct {
-	rates   [5]int64 // answers in 1,024 s, of the last windows
+	rates   [5]int64 // responses per 1,024 s in the last windows
 	nrates  int
-	medians [30]time.Duration // of the last windows, the oldest first
-	n       int               // of medians
-	base    time.Duration     // the least of them
-	drained bool              // the first of them is not a window's but a drain's
-	began   time.Duration     // the first attempt; 0: there was none yet
+	medians [30]time.Duration // of the last windows, oldest first
+	n       int               // number of medians
+	base    time.Duration     // the lowest median
+	drained bool              // the first median is from a drain, not from a window
+	began   time.Duration     // the first attempt; 0 if there was none
 	settled bool              // see settles
-	heard   int               // answers so far, until then
+	heard   int               // number of responses until it was settled
 
-	from time.Duration // the present window began
-	full int           // answers in it that came while the bound was reached
-	took histogram     // its answers
-	tops int           // windows in a row in which the bound was reached and answers were late
+	from time.Duration // the beginning of the present window
+	full int           // responses in it that arrived while the bound was reached
+	took histogram     // their latencies
+	tops int           // windows in a row in which the bound was reached and responses were late
 }
 
-// known reports whether there has been a window yet.
+// known reports whether a window has ended.
 func (l *learnt) known() bool { return l.n > 0 }
 
-// slack is how much longer than the base an answer may take.
+// slack returns how much longer than the base a response may take.
 func (l *learnt) slack() time.Duration { return max(leastSlack, l.base) }
 
-// late reports whether an answer took longer than the base and half of the slack.
+// late reports whether a response took longer than the base and half of the slack.
 func (l *learnt) late(took time.Duration) bool { return took > l.base+l.slack()/2 }
 
-// rate is the best of the last windows.
+// rate returns the highest rate of the last windows.
 func (l *learnt) rate() (best int64) {
 	for _, r := range l.rates {
 		best = max(best, r)
@@ -46,19 +45,19 @@ func (l *learnt) rate() (best int64) {
 	return best
 }
 
-// flight is how many are in flight at the best rate if each takes the base and the
-// slack (Little's law), and as many more as chance alone makes of that. In 1,024ths.
+// flight returns the number of attempts in flight at the highest rate if each takes the base and the slack (Little's
+// law), and the square root of that for random variation. In 1,024ths.
 func (l *learnt) flight() int64 {
 	a := product(l.rate(), l.base+l.slack())
 	return a + root(a) + scale
 }
 
-// product is rate times d: the one in answers in 1,024 s, the result in 1,024ths.
+// product returns rate times d. rate is in responses per 1,024 s, the result in 1,024ths.
 func product(rate int64, d time.Duration) int64 {
 	return portion(uint64(rate), uint64(d), uint64(time.Second))
 }
 
-// portion is a*b/c, rounded down, and no more than the largest bound.
+// portion returns a*b/c, rounded down, and at most the largest bound.
 func portion(a, b, c uint64) int64 {
 	hi, lo := bits.Mul64(a, b)
 	if hi >= c {
@@ -68,7 +67,7 @@ func portion(a, b, c uint64) int64 {
 	return int64(min(q, Most*scale))
 }
 
-// root is the square root of a number in 1,024ths, by Newton's method, in integers.
+// root returns the square root of a number in 1,024ths, by Newton's method, in integers.
 func root(a int64) int64 {
 	n := uint64(a) * scale
 	x := uint64(1) << ((bits.Len64(n) + 1) / 2)
@@ -109,28 +108,27 @@ func (l *learnt) close(now time.Duration, inFlight int) {
 	l.begin(now)
 }
 
-// settles forgets the first medians once there is one that can be believed: as long as
-// most answers are still to come, those that have come are the quick ones. Where work
-// takes less than a window, the window itself has seen to that.
+// settles discards the first medians once a median is reliable. While most responses are still to come, the ones that
+// have arrived are the fast ones. If work takes less than a window, the window itself ensures that.
 func (l *learnt) settles(now, median time.Duration, inFlight int) {
 	if !l.settled && now-l.began >= settledAfter*median && (median < windowLeast || l.heard >= inFlight) {
 		l.n, l.settled = 0, true
 	}
 }
 
-// begin begins a window.
+// begin starts a window.
 func (l *learnt) begin(now time.Duration) {
 	l.from, l.full = now, 0
 	l.took.reset()
 }
 
-// rebase forgets the medians for one that was measured without a queue.
+// rebase replaces the medians by a median that was measured without a queue.
 func (l *learnt) rebase(now, m time.Duration) {
 	l.medians[0], l.n, l.base, l.drained, l.tops = m, 1, m, true, 0
 	l.begin(now)
 }
 
-// latest is the lower of the last two windows' medians; a drain's own is no window.
+// latest returns the lower median of the last two windows. The median of a drain does not count.
 func (l *learnt) latest() (least time.Duration, ok bool) {
 	from := max(0, l.n-2)
 	if l.drained {
@@ -144,5 +142,5 @@ func (l *learnt) latest() (least time.Duration, ok bool) {
 	return least, ok
 }
 
-// lastRate is that of the last window.
+// lastRate returns the rate of the last window.
 func (l *learnt) lastRate() int64 { return l.rates[(l.nrates+len(l.rates)-1)%len(l.rates)] }

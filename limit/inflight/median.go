@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// A histogram counts times in buckets of a thirty-second of an octave, so that the
-// median of any number of them takes the same memory, 3.5 KiB, and is 3% too long at most
-// (in the manner of an HDR histogram). The zero histogram is empty.
+// A histogram counts durations in buckets of 1/32 of an octave. So the median of any number of durations takes the
+// same memory, 3.5 KiB, and is at most 3% too long (similar to an HDR histogram). The zero histogram is empty.
 type histogram struct {
 	n       uint32
 	buckets [896]uint32
@@ -16,19 +15,18 @@ type histogram struct {
 
 const (
 	finest = 10 // a bucket is at least 2^10 ns wide
-	steps  = 32 // of an octave
+	steps  = 32 // per octave
 )
 
-// bucketOf is the bucket of a time. Below 0 is the first, beyond the last the last, which
-// begins at more than an hour.
+// bucketOf returns the bucket of a duration. Negative durations are in the first bucket. The last one begins at more
+// than an hour and has no upper end.
 func bucketOf(d time.Duration) int {
 	v := uint64(max(d, 0)) >> finest
 	e := max(0, bits.Len64(v)-6)
 	return min(steps*e+int(v>>e), len(histogram{}.buckets)-1)
 }
 
-// top is the longest time of a bucket: what always takes the same time is never
-// longer than its own median.
+// top returns the longest duration of a bucket, so that a constant duration is never above its own median.
 func top(bucket int) time.Duration {
 	e := max(0, bucket/steps-1)
 	v := uint64(bucket - steps*e)
@@ -46,7 +44,7 @@ func (h *histogram) reset() {
 	}
 }
 
-// median is no less than that of the times themselves; 0 for none.
+// median returns at least the true median; 0 if there are no durations.
 func (h *histogram) median() time.Duration {
 	left := h.n / 2
 	for i, n := range h.buckets {
@@ -58,7 +56,7 @@ func (h *histogram) median() time.Duration {
 	return 0
 }
 
-// A few are the latest times, exactly.
+// A few contains the latest durations, exactly.
 type few struct {
 	n     int
 	times [10]time.Duration
@@ -71,7 +69,7 @@ func (f *few) add(d time.Duration) {
 
 func (f *few) len() int { return min(f.n, len(f.times)) }
 
-// median is the upper one of an even number. There must be a time.
+// median returns the median, the upper one of an even number. There must be a duration.
 func (f *few) median() time.Duration {
 	sorted := f.times
 	all := sorted[:f.len()]

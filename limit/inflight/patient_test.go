@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// While the upstream stands still few go on waiting, and for a moment when it goes on; a
-// crowd does not, and nobody at a fixed bound.
+// While the upstream stalls, and for a moment after that, few calls keep waiting. Calls in a crowd do not, and no
+// call at a fixed bound does.
 func TestFewWaitWhileTheUpstreamStandsStill(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -43,7 +43,7 @@ func TestFewWaitWhileTheUpstreamStandsStill(t *testing.T) {
 	}
 }
 
-// Where one who waits has left, the others are kept waiting no longer than usual.
+// After a waiting caller has left, no wait of other calls is extended.
 func TestNobodyWaitsForLongWhereOthersHaveLeft(t *testing.T) {
 	r := newRig(t, Config{})
 	r.calm(20, 20, 20*time.Millisecond)
@@ -59,17 +59,17 @@ func TestNobodyWaitsForLongWhereOthersHaveLeft(t *testing.T) {
 	}
 }
 
-// Where every caller leaves before the answer, what is heard later says that a queue stands
-// at the upstream, and the bound looks into it.
+// If every caller leaves before the response, later responses show that there is a queue at the upstream, and the
+// bound examines it.
 func TestWhatLeaversWouldHaveHeardIsLearnt(t *testing.T) {
 	r := newRig(t, Config{})
 	r.calm(200, 20, 5*ms)
 	type left struct {
 		slot Slot
-		at   time.Duration // it is answered
+		at   time.Duration // when its response arrives
 	}
 	var kept []left
-	for range 1500 { // answers take 1.5 s, callers leave at once
+	for range 1500 { // responses take 1.5 s, and callers leave immediately
 		r.now += 20 * ms
 		for len(kept) > 0 && kept[0].at <= r.now {
 			r.Heard(r.now, kept[0].slot, Answer{Sent: r.sent[kept[0].slot], Waited: 10 * time.Second})
@@ -85,8 +85,8 @@ func TestWhatLeaversWouldHaveHeardIsLearnt(t *testing.T) {
 	}
 }
 
-// A call that goes before others waits on while more is in flight than the bound, after a drain began or the bound fell: no
-// call goes then, whatever its priority. A call that goes before none does not.
+// A call with a lower priority behind it keeps waiting while more attempts are in flight than the bound, after a
+// drain began or the bound fell: no call proceeds then, whatever its priority. A call with none behind it does not.
 func TestCallsBeforeOthersOutwaitADrain(t *testing.T) {
 	for name, holdUp := range map[string]func(*rig){
 		"drain":         func(r *rig) { r.state.cut(r.now, false) },

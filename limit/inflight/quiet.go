@@ -2,26 +2,26 @@ package inflight
 
 import "time"
 
-// quiet is for how long nothing has been heard.
+// quiet tracks the time without responses.
 type quiet struct {
 	heard, probed time.Duration
-	resumed       time.Duration // something was heard after the upstream had stood still; 0: never
-	stood         time.Duration // for how long it had
-	crowded       time.Duration // until when a crowd is remembered, or callers who left
+	resumed       time.Duration // the first response after a stall; 0 means never
+	stood         time.Duration // the length of that stall
+	crowded       time.Duration // until when a crowd, or callers that left, are remembered
 	gap           time.Duration
 	probes        uint64
 }
 
-// still reports whether the upstream stands still, and for how long: nothing is heard that
-// should have been answered by now. The lock is held.
+// still reports whether the upstream stalls, and for how long: no response arrives although one is overdue. The lock
+// must be held.
 func (b *Bound) still(now time.Duration) (time.Duration, bool) {
 	since, waits := b.unheard(1)
 	d := now - max(since, b.state.quiet.heard)
 	return d, waits && d > b.state.base()+b.state.learnt.slack()
 }
 
-// hears notes that something is heard. The lock is held, and what was sent before is not
-// known to be answered yet.
+// hears records that a response has arrived. The lock must be held. The earlier attempts must not be marked as
+// answered yet.
 func (b *Bound) hears(now time.Duration) {
 	q := &b.state.quiet
 	if d, ok := b.still(now); ok {
@@ -30,16 +30,14 @@ func (b *Bound) hears(now time.Duration) {
 	q.heard = max(q.heard, now)
 }
 
-// stoodBy reports whether an attempt took so long because the upstream stood still
-// meanwhile. The lock is held.
+// stoodBy reports whether an attempt took so long because the upstream stalled meanwhile. The lock must be held.
 func (b *Bound) stoodBy(sent, now time.Duration) bool {
 	q := &b.state.quiet
 	return sent < q.resumed && now-sent < 2*q.stood
 }
 
-// probes reports whether one attempt goes though every slot is taken, because nothing
-// has been heard for long: connections may be dead on which answers would come. The
-// lock is held.
+// probes reports whether one attempt may be sent although every slot is taken, because no response has arrived for
+// long: the connections for the responses may be dead. The lock must be held.
 func (b *Bound) probes(now time.Duration) bool {
 	q := &b.state.quiet
 	if q.probed <= q.heard {
@@ -53,7 +51,7 @@ func (b *Bound) probes(now time.Duration) bool {
 	return true
 }
 
-// nextProbe is when the next probe may go if nothing is heard before. The lock is held.
+// nextProbe returns when the next probe may be sent if no response arrives before. The lock must be held.
 func (b *Bound) nextProbe() time.Duration {
 	q := &b.state.quiet
 	gap := q.gap
@@ -63,8 +61,8 @@ func (b *Bound) nextProbe() time.Duration {
 	return b.silent() + gap
 }
 
-// silent is since when nothing is heard that has been waited for. What is older than
-// the newest answer is only slow. The lock is held.
+// silent returns since when no awaited response has arrived. Attempts older than the newest answered one are only
+// slow and do not count. The lock must be held.
 func (b *Bound) silent() time.Duration {
 	q := &b.state.quiet
 	since, _ := b.unheard(1)

@@ -1,12 +1,12 @@
 package inflight
 
-// A result is how a sidecar came through one run.
+// A result describes how a sidecar performed in one run.
 type result struct {
 	back    float64 // s from the stall's end until every later second is 99% good, by time of birth; 999: never
-	good    float64 // % of the calls that came 2 s after the stall or later
+	good    float64 // % of the calls from 2 s after the stall
 	refused float64 // %
-	goodput float64 // good ones, in % of what could be done
-	sent    float64 // calls sent for each that was offered
+	goodput float64 // good calls, in % of the capacity
+	sent    float64 // calls sent per offered call
 }
 
 func one(w world, p policy, seed uint64) result {
@@ -17,7 +17,7 @@ func one(w world, p policy, seed uint64) result {
 	if w.own {
 		last = w.end - 8
 	}
-	if w.stall[1] == 0 && w.down[1] == 0 { // whoever had no time to be answered is not among the refused
+	if w.stall[1] == 0 && w.down[1] == 0 { // calls without enough time for a response are not counted as refused
 		last = max(last, from+(w.end-from)/2)
 	}
 	r := result{back: 999}
@@ -49,7 +49,7 @@ func (s *sim) fine(from, to float64) bool {
 	return true
 }
 
-// sum adds up what is counted by tenths of seconds.
+// sum adds counts per tenth of a second.
 func sum(x []float64, from, to float64) (n float64) {
 	for i := int(from*10 + 0.5); i < int(to*10+0.5); i++ {
 		n += x[i]

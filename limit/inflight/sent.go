@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// times are when the latest attempts were sent, a ring.
+// times is a ring with the instants at which the latest attempts were sent.
 type times [256]atomic.Uint64
 
-// A word of the ring holds the instant, to 256 ns, and a few bits of the attempt's
-// number, so that an older attempt's is not taken for it. voided is that of an attempt
-// which was not sent after all.
+// A word of the ring contains the instant, to 256 ns, and some bits of the attempt's number, which distinguish it
+// from an older attempt. voided marks an attempt that was not sent in the end.
 const (
 	tagBits = 8
 	tagMask = 1<<tagBits - 1
@@ -30,7 +29,7 @@ func (t *times) void(attempt uint64) {
 	}
 }
 
-// get is when an attempt was sent; not ok if that is not known, or not yet.
+// get returns when an attempt was sent. ok is false if that is unknown, or not known yet.
 func (t *times) get(attempt uint64) (at time.Duration, void, ok bool) {
 	w := t[attempt%uint64(len(t))].Load()
 	if w&tagMask != tag(attempt) {
@@ -39,12 +38,12 @@ func (t *times) get(attempt uint64) (at time.Duration, void, ok bool) {
 	return time.Duration(w &^ tagMask), w&^tagMask == voided, true
 }
 
-// unheard is when the nth of the attempts was sent that are newer than all that were
-// answered, from 1; not ok if there are fewer. The lock is held.
+// unheard returns when the nth attempt after the newest answered one was sent, counted from 1. ok is false if there
+// are fewer. The lock must be held.
 func (b *Bound) unheard(nth int) (at time.Duration, ok bool) {
 	last := b.word.Load() >> flightBits
 	if last-b.state.newest > uint64(len(b.sent)) {
-		return b.state.newestSent, true // so many at once that it was about then
+		return b.state.newestSent, true // so many attempts that this is about the instant
 	}
 	for a := b.state.newest + 1; a <= last; a++ {
 		at, void, ok := b.sent.get(a)
@@ -58,8 +57,8 @@ func (b *Bound) unheard(nth int) (at time.Duration, ok bool) {
 	return 0, false
 }
 
-// overdue reports whether three attempts, and all sent since the first of them, are
-// unanswered, the third for longer than it should be.
+// overdue reports whether three attempts, and all sent after the first of them, are unanswered, and the third is
+// overdue.
 func (b *Bound) overdue(now time.Duration) bool {
 	l := &b.state.learnt
 	if !l.known() {

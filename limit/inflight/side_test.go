@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A side is a sidecar of the worlds: the breaker, the bound, and those who wait for it.
-// What it does beside the bound is what the root does; see engine_test.go.
+// A side is a sidecar of the worlds: the breaker, the bound and waiting calls. Apart from the bound it does what the
+// root package does; see engine_test.go.
 type side struct {
 	s                      *sim
 	br                     breaker
@@ -17,11 +17,11 @@ type side struct {
 	pumpAt, budget, earned float64
 }
 
-// A policy is what a sidecar does.
+// A policy configures a sidecar.
 type policy struct {
 	config   Config
 	attempts int
-	noKeep   bool // who leaves ends the attempt
+	noKeep   bool // a caller that leaves ends the attempt
 }
 
 func newSide(s *sim) *side {
@@ -30,7 +30,7 @@ func newSide(s *sim) *side {
 
 func (d *side) now() time.Duration { return at(d.s.now) }
 
-// at is a moment of the simulation as an instant: a year after the beginning.
+// at converts a moment of the simulation to an instant: a year after the beginning.
 func at(seconds float64) time.Duration {
 	return 365*24*time.Hour + time.Duration(math.Round(seconds*1e9))
 }
@@ -127,7 +127,7 @@ func (d *side) send(c int32, slot Slot) {
 	s.deliver(c)
 }
 
-// sentinel hears the answer of a call that was kept.
+// sentinel gets the response of a call that was kept.
 func (d *side) sentinel(j *job) {
 	d.br.wakes()
 	d.bound.Heard(d.now(), j.slot, Answer{Sent: at(j.sent), Failed: j.failed, Waited: d.waited()})
@@ -183,7 +183,7 @@ func (d *side) left(c int32) {
 	d.pump()
 }
 
-// abandon gives up the upstream's call, or keeps it to hear its answer.
+// abandon gives up the upstream's call, or keeps it for its response.
 func (d *side) abandon(c int32) {
 	s, k := d.s, &d.s.calls[c]
 	j := &s.jobs[k.job]
@@ -198,7 +198,7 @@ func (d *side) abandon(c int32) {
 	d.bound.Left(d.now(), k.slot, func() { s.jobs[job].kept, s.jobs[job].gone = false, true })
 }
 
-// waitEnds ends a call's wait for a slot; around a hasty drain that may last longer.
+// waitEnds ends a call's wait for a slot. During a hasty drain the wait may be extended.
 func (d *side) waitEnds(c int32) {
 	s, k := d.s, &d.s.calls[c]
 	if t := d.bound.Longer(d.now(), at(k.born), d.waiting, false); t > d.now() {
@@ -210,8 +210,8 @@ func (d *side) waitEnds(c int32) {
 	d.pump()
 }
 
-// A breaker of the worlds: half of at least 20 calls that ended within 10 s; open 1 s,
-// half as long again after each failed probe, up to 30 s; two good probes.
+// A breaker of the worlds: half of at least 20 calls that ended within 10 s; open for 1 s, 50% longer after each
+// failed probe, up to 30 s; two good probes.
 type breaker struct {
 	s           *sim
 	ok, bad     [10]float64

@@ -2,26 +2,26 @@ package inflight
 
 import "time"
 
-// A View is what a bound looks like at an instant, for status pages and metrics. It is a copy.
+// A View is a copy of a bound's state at an instant, for status pages and metrics.
 type View struct {
 	InFlight int // slots taken
-	Held     int // of these, by attempts whose callers have left
+	Held     int // slots among them whose callers have left
 	Bound    int
 	Calm     bool
 	Draining bool
-	Base     time.Duration // what an answer takes without a queue; 0: not known yet
-	Rate     float64       // answers in a second
-	Drains   uint64        // so far
-	Probes   uint64        // so far, in silence
+	Base     time.Duration // latency without a queue; 0 if not known yet
+	Rate     float64       // responses per second
+	Drains   uint64        // number so far
+	Probes   uint64        // number so far, during silence
 }
 
-// Look shows the bound. It changes nothing.
+// Look returns the state of the bound. It changes nothing.
 func (b *Bound) Look(now time.Duration) View {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := &b.state
 	calm := b.calm(now)
-	old := 0 // held for too long, which the next attempt finds out
+	old := 0 // held for too long; the next attempt frees them
 	for _, h := range s.held {
 		if h.until <= now {
 			old++

@@ -2,9 +2,8 @@ package inflight
 
 import "time"
 
-// Wait is how long a call waits for a slot at most if there has been a queue for so
-// long without a break. Once a queue stands nobody is helped by waiting for long, and
-// who came last has the most time left: see Stands.
+// Wait returns how long a call may wait for a slot if there has been a queue for waited without a break. In a
+// standing queue a long wait helps no caller, and the newest call has the most time left: see Stands.
 func (b *Bound) Wait(waited time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -14,9 +13,9 @@ func (b *Bound) Wait(waited time.Duration) time.Duration {
 	return max(leastWait, 2*b.state.base())
 }
 
-// Stands reports whether a queue that has not been empty for so long stands: then the
-// newest go first. A queue of calls that go before others does not stand because of a drain: what waited for it is answered soon,
-// the oldest in time if they go first.
+// Stands reports whether a queue that has not been empty for waited is standing: then the newest calls go first.
+// before means that calls of lower priority wait. A queue of such calls is not standing because of a drain: its calls
+// are served soon, and the oldest are in time if they go first.
 func (b *Bound) Stands(now, waited time.Duration, before bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -28,7 +27,7 @@ func (b *Bound) Stands(now, waited time.Duration, before bool) bool {
 	return b.state.stands(waited)
 }
 
-// heldUpSpell is how long calls that go before others may take to make up for a drain.
+// heldUpSpell is how long such calls may take to recover from a drain.
 const heldUpSpell = 10 * time.Second
 
 func (s *state) stands(waited time.Duration) bool {
@@ -42,10 +41,9 @@ func (s *state) base() time.Duration {
 	return s.learnt.base
 }
 
-// Longer is until when a call that came at an instant waits, although its time is up: while
-// the upstream stands still and few wait, and while a hasty drain finds out whether there
-// is a queue at all. A call that goes before others also waits while more is in flight than the bound: that holds it up,
-// and not an overload by calls of its priority.
+// Longer returns until when a call that came at an instant waits although its time is up. It waits while the upstream
+// stalls and few calls wait, and while a hasty drain finds out whether there is a queue at all. With before, it also
+// waits while more attempts are in flight than the bound, which is not an overload by calls of its priority.
 func (b *Bound) Longer(now, came time.Duration, waiting int, before bool) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,8 +60,8 @@ func (b *Bound) Longer(now, came time.Duration, waiting int, before bool) time.D
 	return now
 }
 
-// heldUp returns when a drain last began, or the bound last fell below what was in flight: nothing goes until enough is
-// answered, whatever its priority. It is 0 if neither has happened. The lock is held.
+// heldUp returns when a drain last began, or the bound last fell below the attempts in flight: no call proceeds until
+// enough responses arrive, whatever its priority. It is 0 if neither has happened. The lock must be held.
 func (b *Bound) heldUp(now time.Duration) time.Duration {
 	s := &b.state
 	if now-s.above > hastySpell && int64(b.InFlight())*scale > s.bound(now, false) {
@@ -72,10 +70,9 @@ func (b *Bound) heldUp(now time.Duration) time.Duration {
 	return max(s.drain.from, s.above)
 }
 
-// patient is until when a call waits that would hang at an upstream that stands still. Here
-// it may leave without a trace there, and so few as these are done soon when the upstream
-// goes on; more would be work for callers who are about to leave. A fixed bound is a
-// bulkhead, and keeps nobody for longer. The lock is held.
+// patient returns until when a call waits instead of being sent to a stalled upstream. A waiting call can leave
+// without work for the upstream, and few calls are served soon after the stall. More would be work for callers that
+// are about to leave. A fixed bound is a bulkhead, and extends no wait. The lock must be held.
 func (b *Bound) patient(now, came time.Duration, waiting int) time.Duration {
 	q, after := &b.state.quiet, max(afterwards, 2*b.state.base())
 	if waiting > fewWait {
@@ -93,16 +90,15 @@ func (b *Bound) patient(now, came time.Duration, waiting int) time.Duration {
 	return now
 }
 
-// GaveUp says that a caller has left who waited for a slot. Others are no more patient: nobody is
-// kept waiting for longer than usual for a while.
+// GaveUp records that a caller left while it waited for a slot. Other callers are probably no more patient, so no
+// wait is extended for a while.
 func (b *Bound) GaveUp(now time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.state.quiet.crowded = now + Held
 }
 
-// Next is when it is worth asking again though nothing was heard: there may be a probe,
-// or a slot that was held for too long.
+// Next returns when to ask again although no response has arrived: a probe may be allowed, or a slot may expire.
 func (b *Bound) Next(now time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,9 +112,8 @@ func (b *Bound) Next(now time.Duration) time.Duration {
 	return max(at, now+time.Millisecond)
 }
 
-// After is when a call that finds no slot should come again: when those before it have
-// gone, at the rate of the answers, or when something will be known of an upstream that
-// is silent.
+// After returns when a call that finds no slot should come again: when the calls before it have proceeded, at the
+// rate of responses, or when a silent upstream has been probed.
 func (b *Bound) After(now time.Duration, waiting int) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,29 +18,27 @@ var (
 	show = flag.String("show", "-", "print the figures of the worlds whose names hold this")
 )
 
-// Worlds are played on the real Bound, in virtual time; each seed is the same run each
-// time. Most are an upstream of 300 calls a second in 30 workers, whose work takes 100
-// ms on average and five times its median at the 99th percentile, with 280 calls a
-// second; callers leave after 1, 5 or 15 s.
+// Worlds run the real Bound in virtual time. A seed always gives the same run. Most are an upstream of 300 calls a
+// second in 30 workers, whose work takes 100 ms on average and five times its median at the 99th percentile, with 280
+// calls a second. Callers leave after 1, 5 or 15 s.
 func stalls() world {
 	return world{cap: 300, mean: 0.1, dist: "logn", order: "fifo", load: 280, patience: 1, sides: 1, warm: 30, end: 80, headers: 5, stall: [2]float64{30, 40}}
 }
 
-// calms is an upstream that can do so many calls of so many seconds, and has them
-// called so often.
+// calms returns an upstream with a capacity and a service time, and the load of its callers.
 func calms(cap, mean, load, patience, end float64) world {
 	return world{cap: cap, mean: mean, dist: "logn", order: "fifo", load: load, patience: patience, sides: 1, warm: 30, end: end, headers: 600}
 }
 
-// A want is what a world has to come to with 50 seeds: at most, or at least if it is a
-// share of good ones. 0 is not asked. With few seeds, times of coming back may be half
-// as long again: each seed is either back at once or some seconds later.
+// A want is the required result of a world with 50 seeds: a maximum, or a minimum for shares of good calls. 0 means
+// no requirement. With few seeds, recovery times may be 50% longer: each seed recovers either immediately or some
+// seconds later.
 type want struct {
 	back, backMean float64 // s until every later second is 99% good
 	good, goodMean float64 // % of the calls from 2 s after the stall
 	refused        float64 // %, mean
-	goodput        float64 // % of what could be done, mean
-	sent           float64 // calls sent for each that was offered
+	goodput        float64 // % of the capacity, mean
+	sent           float64 // calls sent per offered call
 }
 
 type trial struct {
@@ -174,7 +172,7 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// play is the results of all seeds.
+// play returns the results of all seeds.
 func play(w world, seeds int) results {
 	rs := make(results, seeds)
 	var wg sync.WaitGroup
