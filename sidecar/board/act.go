@@ -16,10 +16,10 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// fresh is how long a form may be sent after it was shown.
+// fresh is how long a form is accepted after it was shown.
 const fresh = 10 * time.Minute
 
-// token is what a form of this board says, so that no other page can send one.
+// token returns the token of this board's forms, which other pages cannot know.
 func (b *Board) token(now time.Time) string {
 	at := strconv.FormatInt(now.Unix(), 10)
 	m := hmac.New(sha256.New, b.secret)
@@ -27,7 +27,7 @@ func (b *Board) token(now time.Time) string {
 	return at + "." + hex.EncodeToString(m.Sum(nil))
 }
 
-// ours reports whether a form has a token of this board that is not old.
+// ours reports whether a form has a token of this board that has not expired.
 func (b *Board) ours(token string, now time.Time) bool {
 	at, _, _ := strings.Cut(token, ".")
 	s, err := strconv.ParseInt(at, 10, 64)
@@ -35,15 +35,15 @@ func (b *Board) ours(token string, now time.Time) bool {
 	return err == nil && hmac.Equal([]byte(token), []byte(b.token(made))) && now.Sub(made) < fresh && !made.After(now.Add(time.Minute))
 }
 
-// A deed is what a form asks for.
+// A deed is the action that a form requests.
 type deed struct {
 	Upstream, Do     string
 	Limit, Key       string // of a pause, or the key of a breaker
-	Keyed            bool   // Key is meant, even if it is empty
+	Keyed            bool   // Key is set, even if it is empty
 	Pool             string
 	Pooled           bool
 	Operation        string
-	ID               string // of a dead letter; "" means all of the upstream's
+	ID               string // of a dead letter; "" means all dead letters of the upstream
 	For, Reason, Bad string
 }
 
@@ -54,7 +54,7 @@ func deedOf(f url.Values) *deed {
 	}
 }
 
-// words is what is asked, for people.
+// words describes the action for operators.
 func (d *deed) words() string {
 	what, known := deeds[d.Do]
 	if !known {
@@ -84,10 +84,10 @@ var deeds = map[string]string{
 	"drop":    "Drop %s: the dead letter is deleted permanently",
 }
 
-// letters reports whether it is about dead letters.
+// letters reports whether the action concerns dead letters.
 func (d *deed) letters() bool { return d.Do == "redrive" || d.Do == "drop" }
 
-// back is where people go on afterwards.
+// back returns the page that follows the action.
 func (d *deed) back() string {
 	if d.letters() {
 		return toDead(d.Upstream)
@@ -95,7 +95,7 @@ func (d *deed) back() string {
 	return "./?open=" + url.QueryEscape(d.Upstream) + "#" + rowID + url.PathEscape(d.Upstream)
 }
 
-// act asks once more, and then does what was asked for.
+// act asks for confirmation, and then carries out the action.
 func (b *Board) act(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	if err := r.ParseForm(); err != nil {
@@ -138,7 +138,7 @@ func (b *Board) act(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, d.back(), http.StatusSeeOther)
 }
 
-// do does it, and says how many dead letters it changed.
+// do carries out the action and returns how many dead letters it changed.
 func (b *Board) do(ctx context.Context, d *deed) (int, error) {
 	switch {
 	case d.letters():

@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/board"
 )
 
-// What a second costs while anybody watches a thousand upstreams.
+// BenchmarkFrames measures a second of live pages for a thousand upstreams.
 func BenchmarkFrames(b *testing.B) {
 	names := make([]string, 1000)
 	for i := range names {

@@ -1,6 +1,6 @@
-// Package board is weir's status page for browsers: what weir is doing, the worst first, and the switches that are
-// worked by hand. It works without JavaScript; with it the page is renewed each second. It asks no other host
-// for anything, and stands behind no limit.
+// Package board is weir's status page for browsers: the state of all upstreams, the worst first, and the controls for
+// operators. It works without JavaScript. With it, the page is updated each second. It loads nothing from other
+// hosts, and no limit applies to it.
 package board
 
 import (
@@ -23,36 +23,36 @@ import (
 //go:embed style.css live.js
 var files embed.FS
 
-// A Board serves the page. Make it with New.
+// A Board serves the page. Create it with New.
 type Board struct {
-	Page *status.Page // what it shows, and what it acts through; set before Handler is used
-	Log  *slog.Logger // records what operators do, with their names and reasons
+	Page *status.Page // the data and actions of the page; set it before Handler is used
+	Log  *slog.Logger // records operators' actions with names and reasons
 
 	histories histories
-	secret    []byte // that tokens of forms are made with
+	secret    []byte // key of the form tokens
 
 	sight   sight
 	letters tally
 
 	mu      sync.Mutex
-	streams map[string]*stream // by filter; only those with viewers
+	streams map[string]*stream // by filter; only streams with viewers
 	eyes    int                // viewers of live pages
 	ended   atomic.Bool        // there will be no more frames
 }
 
-// New makes a board. Its Events count for it.
+// New returns a board. Upstreams must be created with its Events to appear in its plots.
 func New(log *slog.Logger) *Board {
 	b := &Board{Log: log, secret: make([]byte, 32), streams: make(map[string]*stream), letters: tally{counting: make(chan struct{}, 1)}}
 	_, _ = rand.Read(b.secret) // never fails
 	return b
 }
 
-// Events are what the upstreams that it shows have to be made with.
+// Events returns the events with which the board's upstreams must be created.
 func (b *Board) Events() weir.Events {
 	return weir.Events{Counts: b.histories.counts, Breaker: b.histories.changed, Paused: b.histories.paused, Resumed: b.histories.paused}
 }
 
-// Run notes what upstreams do, and renews live pages, until ctx ends.
+// Run samples the upstreams, and updates live pages, until ctx ends.
 func (b *Board) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -70,14 +70,14 @@ func (b *Board) Run(ctx context.Context) {
 	}
 }
 
-// Handler serves the page at "/", and what belongs to it beside it.
+// Handler serves the page at "/" and its files.
 func (b *Board) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", b.front)
 	mux.HandleFunc("GET /live", b.live)
 	mux.HandleFunc("GET /row", b.inner)
 	mux.HandleFunc("GET /v1/overview", b.view)
-	mux.HandleFunc("GET /v1/board", b.view) // its name before 0.1.0, until 0.2.0
+	mux.HandleFunc("GET /v1/board", b.view) // the name before 0.1.0, kept until 0.2.0
 	mux.HandleFunc("GET /config", b.config)
 	mux.HandleFunc("GET /dead", b.dead)
 	mux.HandleFunc("GET /why", b.why)
@@ -87,7 +87,7 @@ func (b *Board) Handler() http.Handler {
 	return headed(mux)
 }
 
-// headed says on each answer what a browser may do with it: nothing but show it, ask this host, and send its forms here.
+// headed sets security headers on each response: browsers may only show it, call this host, and send its forms here.
 func headed(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		heads(w.Header().Set)
@@ -98,11 +98,11 @@ func headed(h http.Handler) http.Handler {
 func heads(set func(name, value string)) {
 	set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	set("X-Content-Type-Options", "nosniff")
-	set("Referrer-Policy", "same-origin") // with no-referrer browsers name no origin in what forms send
+	set("Referrer-Policy", "same-origin") // with no-referrer, browsers send forms without an origin
 	set("Cache-Control", "no-store")
 }
 
-// SignIn is the page that asks for a token.
+// SignIn writes the page that asks for a token.
 func (b *Board) SignIn(w http.ResponseWriter, code int, wrong string) {
 	var p page
 	p.signIn(wrong)
@@ -112,7 +112,7 @@ func (b *Board) SignIn(w http.ResponseWriter, code int, wrong string) {
 	_, _ = w.Write(p.Bytes())
 }
 
-// send writes a whole answer, packed for who can unpack it.
+// send writes a complete response, compressed if the client accepts that.
 func send(w http.ResponseWriter, r *http.Request, code int, kind string, text []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Vary", "Accept-Encoding")
@@ -128,7 +128,7 @@ func send(w http.ResponseWriter, r *http.Request, code int, kind string, text []
 	_ = z.Close()
 }
 
-// sendJSON writes an answer for programs.
+// sendJSON writes a JSON response.
 func sendJSON(w http.ResponseWriter, r *http.Request, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -141,18 +141,18 @@ func sendJSON(w http.ResponseWriter, r *http.Request, v any) {
 func file(name, kind string) http.HandlerFunc {
 	text, err := files.ReadFile(name)
 	if err != nil {
-		panic(err) // it is part of the program
+		panic(err) // the file is embedded in the program
 	}
 	return func(w http.ResponseWriter, r *http.Request) { send(w, r, http.StatusOK, kind, text) }
 }
 
-// front is the whole page.
+// front serves the complete page.
 func (b *Board) front(w http.ResponseWriter, r *http.Request) {
 	open := r.URL.Query().Get("open")
 	b.show(w, r, http.StatusOK, func(p *page) { p.whole(b.fresh(r.Context()).only(filterOf(r), open), open) })
 }
 
-// inner is what a row opens to.
+// inner serves the content of an opened row.
 func (b *Board) inner(w http.ResponseWriter, r *http.Request) {
 	u := b.Page.Upstreams()[r.URL.Query().Get("name")]
 	if u == nil {
@@ -162,7 +162,7 @@ func (b *Board) inner(w http.ResponseWriter, r *http.Request) {
 	b.show(w, r, http.StatusOK, func(p *page) { p.inner(b.row(u, time.Now())) })
 }
 
-// filterOf is what a viewer asks for: a part of a name, or a state.
+// filterOf returns the viewer's filter: a part of a name, or a state.
 func filterOf(r *http.Request) string {
 	q := r.URL.Query().Get("q")
 	return q[:min(len(q), 100)]

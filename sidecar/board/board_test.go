@@ -22,7 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// A site is a board of some upstreams, behind the guard of the admin listener.
+// A site is a board with some upstreams, behind the guard of the admin listener.
 type site struct {
 	board *board.Board
 	http.Handler
@@ -60,7 +60,7 @@ func (s *site) get(path string) (int, string) {
 
 var labels = regexp.MustCompile(` data-label="[^"]*"`)
 
-// bare is a page without the labels that cells have on narrow screens.
+// bare returns a page without the cell labels for narrow screens.
 func bare(page string) string { return labels.ReplaceAllString(page, "") }
 
 func (s *site) post(f url.Values, header ...string) (int, string) {
@@ -89,7 +89,7 @@ var policy = weir.Policy{
 	Breaker: breaker.Config{}, MaxWait: -1,
 }
 
-// The page says what upstreams did, the worst first, and what is wrong with them.
+// The page shows the activity of upstreams, the worst first, and their problems.
 func TestThePageSaysWhatUpstreamsDid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, policy, "calm", "busy", "shut")
@@ -131,7 +131,7 @@ func TestThePageSaysWhatUpstreamsDid(t *testing.T) {
 	})
 }
 
-// Names that are markup are text, wherever the page has them.
+// Names with markup are escaped everywhere on the page.
 func TestNamesAreNoMarkup(t *testing.T) {
 	const evil = `"><script>alert(1)</script>`
 	p := policy
@@ -145,7 +145,7 @@ func TestNamesAreNoMarkup(t *testing.T) {
 	}
 }
 
-// A button asks once, wants to know why, does it, and tells the log.
+// A button asks for confirmation and a reason, carries out the action, and logs it.
 func TestAButtonAsksOnce(t *testing.T) {
 	s := open(t, policy, "up")
 	b := s.up["up"].Breaker("")
@@ -182,7 +182,7 @@ func TestAButtonAsksOnce(t *testing.T) {
 	}
 }
 
-// Nothing is changed by a GET, by a form of another page, or by one that is old.
+// A GET, a form of another page, and an expired form change nothing.
 func TestOnlyAFormOfThePageDoesAnything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, policy, "up")

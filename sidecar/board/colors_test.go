@@ -10,18 +10,21 @@ import (
 	"testing"
 )
 
-// Linear RGB as people see it who have normal vision, protanopia and deuteranopia: Machado, Oliveira and Fernandes (2009), severity 1.
+// Linear RGB as seen with normal vision, protanopia and deuteranopia: Machado, Oliveira and Fernandes (2009),
+// severity 1.
 var visions = map[string][3][3]float64{
 	"normal":       {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
 	"protanopia":   {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
 	"deuteranopia": {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}},
 }
 
-// leastDifference is the CIEDE2000 difference that two meanings must have. From about 10 on, colors differ at a glance.
+// leastDifference is the CIEDE2000 difference that two meanings must have. From about 10 on, colors differ at a
+// glance.
 const leastDifference = 15
 
-// Each meaning has a color that differs from every other, in light and in dark, for people with normal vision, protanopia and
-// deuteranopia. Texts have a contrast of at least 4.5 to their ground, and colors of at least 3 (WCAG 2.2, AA).
+// Each meaning has a color that differs from every other, in light and in dark, for people with normal vision,
+// protanopia and deuteranopia. Texts have a contrast of at least 4.5 to their background, and colors of at least 3
+// (WCAG 2.2, AA).
 func TestColorsDifferForTheColorBlind(t *testing.T) {
 	_, style := open(t, policy).get("/style.css")
 	schemes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(style, -1)
@@ -108,7 +111,7 @@ func contrast(a, b [3]float64) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// lab is a color in CIE L*a*b* for the white of D65.
+// lab converts a color to CIE L*a*b* with the white point D65.
 func lab(c [3]float64) [3]float64 {
 	f := func(t float64) float64 {
 		if t > 216.0/24389 {
@@ -122,7 +125,7 @@ func lab(c [3]float64) [3]float64 {
 	return [3]float64{116*y - 16, 500 * (x - y), 200 * (y - z)}
 }
 
-// difference is that of two colors by CIEDE2000.
+// difference returns the CIEDE2000 difference of two colors.
 func difference(p, q [3]float64) float64 {
 	rad := math.Pi / 180
 	mean := math.Pow((math.Hypot(p[1], p[2])+math.Hypot(q[1], q[2]))/2, 7)

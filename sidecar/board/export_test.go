@@ -1,12 +1,12 @@
 package board
 
-// Watch has a viewer enter, and leave by end.
+// Watch adds a viewer, and returns a function that removes it.
 func Watch(b *Board, filter string) (end func()) {
 	s := b.enter(filter)
 	return func() { b.leave(s) }
 }
 
-// Frames makes the next frames, and writes what changed.
+// Frames creates the next frames, and renders the changes.
 func Frames(b *Board) {
 	b.frames()
 	for _, s := range b.watched() {
@@ -14,7 +14,7 @@ func Frames(b *Board) {
 	}
 }
 
-// Since is what a viewer is sent who has seen a frame.
+// Since returns the event for a viewer that has this frame.
 func Since(b *Board, seen uint64) string {
 	for _, s := range b.watched() {
 		return string(s.now.Load().since(seen).plain)

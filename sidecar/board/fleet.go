@@ -6,7 +6,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// fleet is how this process shares limits with others: who is alive, how the store is, what goes on without it, parts and leases.
+// fleet writes how this process shares limits: the live processes, the store, fallback use, parts and leases.
 func (p *page) fleet(v *View) {
 	f := v.Fleet
 	if f == nil {
@@ -34,7 +34,7 @@ func (p *page) fleet(v *View) {
 	p.put("</section>")
 }
 
-// store is the state of a fleet's store, and what this process does without it.
+// store writes the state of a fleet's store, and the use without it.
 func (p *page) store(f *status.Fleet) {
 	switch {
 	case f.AwayMS > 0:
@@ -53,7 +53,7 @@ func (p *page) store(f *status.Fleet) {
 	}
 }
 
-// standing is the state whose color the state of a process in a fleet has.
+// standing returns the state whose color is used for the state of a process in a fleet.
 func standing(state string) string {
 	switch state {
 	case "heard":
@@ -64,7 +64,7 @@ func standing(state string) string {
 	return "open"
 }
 
-// percent is a share, for people.
+// percent formats a share as percent; "" for 0.
 func percent(share float64) string {
 	if share == 0 {
 		return ""

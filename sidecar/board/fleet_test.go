@@ -12,8 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// The page says who is alive, what part of each limit this process has, what it has leased, how the store is, and what goes
-// on without it.
+// The page shows the live processes, this process's part of each limit, its leases, the state of the store, and the
+// consequences of an outage.
 func TestThePageShowsTheFleet(t *testing.T) {
 	s := open(t, policy, "up")
 	f := &status.Fleet{
@@ -40,7 +40,7 @@ func TestThePageShowsTheFleet(t *testing.T) {
 	says("No other process is known. This one is weir-1", "did not answer the last check: it wants a password")
 }
 
-// The page says of a limit that is leased how much of its burst is held back.
+// The page shows how much of a leased limit's burst is held back.
 func TestThePageShowsWhatLeasesHoldBack(t *testing.T) {
 	s := open(t, policy)
 	shared := weir.Policy{Limits: []limit.Limit{{Name: "calls", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}}}

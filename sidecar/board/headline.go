@@ -12,31 +12,31 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// source is where the pages are that problems and advice link to.
+// source is the base URL of the documentation pages that problems and advice link to.
 const source = "https://github.com/seed1158cd35/weir/blob/main/"
 
-// mostProblems is how many problems are described. The others are counted.
+// mostProblems is how many problems are described. Further ones are counted.
 const mostProblems = 6
 
-// A Problem is what an operator may have to act on.
+// A Problem is a condition that may require an operator's action.
 type Problem struct {
-	State    string `json:"state"`              // that of the upstream, or trouble
-	Upstream string `json:"upstream,omitempty"` // "" if it is a problem of all of them
-	Text     string `json:"text"`               // one sentence: what is wrong, why, and since when
+	State    string `json:"state"`              // the upstream's state, or trouble
+	Upstream string `json:"upstream,omitempty"` // "" if it concerns all upstreams
+	Text     string `json:"text"`               // one sentence: the problem, its cause, and its start
 	Help     string `json:"help"`               // what to do
 	Page     string `json:"page,omitempty"`     // of the documentation
 
-	dead bool // it is about dead letters
+	dead bool // it concerns dead letters
 }
 
-// summarize sets the headline of a view, and its problems, the worst first. The rows are in their order.
+// summarize sets the headline of a view, and its problems, the worst first. The rows must be sorted.
 func (v *View) summarize() {
 	v.instance()
 	for _, r := range v.Upstreams {
 		if severity(r.State) <= severity("waiting") {
 			break
 		}
-		if r.State != "trouble" { // whose cause is among the troubles
+		if r.State != "trouble" { // its cause is among the troubles
 			v.add(func() Problem { return r.problem(v.At) })
 		}
 	}
@@ -44,7 +44,8 @@ func (v *View) summarize() {
 	v.Headline = v.headline()
 }
 
-// headline is one sentence: whether all is well, or what is wrong, of several upstreams in the same state how many they are.
+// headline returns one sentence: that all is well, or the worst problem. If several upstreams have the same state, it
+// contains their number.
 func (v *View) headline() string {
 	if len(v.Problems) == 0 {
 		return v.calm()
@@ -62,7 +63,7 @@ func (v *View) headline() string {
 	return first.Text
 }
 
-// several says what upstreams do that are in a state.
+// several describes what upstreams in a state do.
 var several = map[string]string{
 	"throttled": "throttle many attempts", "failing": "fail many attempts", "refusing": "have calls that weir refuses",
 	"paused": "are paused", "half-open": "are recovering", "open": "are down",
@@ -77,7 +78,7 @@ func (v *View) add(describe func() Problem) {
 
 func (v *View) found(p Problem) { v.add(func() Problem { return p }) }
 
-// calm is the headline of a view without problems.
+// calm returns the headline of a view without problems.
 func (v *View) calm() string {
 	switch v.Known {
 	case 0:
@@ -88,7 +89,7 @@ func (v *View) calm() string {
 	return fmt.Sprintf("All is well: all %d upstreams work, and no call was refused in the last 10 seconds.", v.Known)
 }
 
-// instance finds the problems that are not of one upstream.
+// instance adds the problems that do not belong to one upstream.
 func (v *View) instance() {
 	if v.Draining {
 		v.found(Problem{State: "trouble", Text: "This weir is shutting down.", Help: "It completes the calls in progress. Send new calls to another instance."})
@@ -141,7 +142,7 @@ func coldProblem(store string, c *status.Cold) Problem {
 	return p
 }
 
-// deadLetters finds deliveries that weir gave up.
+// deadLetters adds problems for dead letters.
 func (v *View) deadLetters() {
 	if v.Deliveries == nil {
 		return
@@ -182,7 +183,7 @@ func (r *Row) problem(now time.Time) Problem {
 	return p
 }
 
-// attempts is how many attempts a second there were, nearly: those of calls that ended in a permit.
+// attempts returns the approximate number of attempts per second, from calls that ended in a permit.
 func (r *Row) attempts() float64 { return max(r.Allowed+r.Waited, r.Throttled+r.Failed) }
 
 func (r *Row) breakerProblem(p *Problem) {
@@ -218,7 +219,7 @@ func (r *Row) breakerProblem(p *Problem) {
 	}
 }
 
-// opened is when a breaker that is not closed left that state, and why, in words.
+// opened returns when and why a breaker left the closed state, in words.
 func (r *Row) opened(b *status.Breaker) (since, cause string) {
 	why := b.Why
 	for i := len(r.Changes) - 1; i >= 0; i-- {
@@ -245,7 +246,7 @@ func (r *Row) opened(b *status.Breaker) (since, cause string) {
 	return since, cause
 }
 
-// lastError is the upstream's latest error, in words.
+// lastError returns the upstream's latest error in words.
 func (r *Row) lastError() string {
 	if r.of == nil {
 		return ""
@@ -258,7 +259,7 @@ func (r *Row) lastError() string {
 }
 
 func (r *Row) pauseProblem(p *Problem, now time.Time) {
-	first := &r.Pauses[0] // it lasts longest
+	first := &r.Pauses[0] // the longest
 	what := "calls to " + r.Name
 	if first.Of != "upstream" {
 		what += " (" + first.Whom() + ")"
@@ -277,7 +278,7 @@ func (r *Row) pauseProblem(p *Problem, now time.Time) {
 	p.Help = "If this happens often, lower the limits of this upstream to what it allows."
 }
 
-// refusals says why calls are refused, what to do about it, and which page has more.
+// refusals explains each reason of a refusal: the cause, what to do, and the page with details.
 var refusals = map[weir.Reason]struct{ why, help, page string }{
 	weir.RateLimited:        {"its limit is used up", "Raise the limit if the upstream allows more, or max_wait so that calls wait longer for their turn.", "docs/how-to/explain-a-refusal.md"},
 	weir.QuotaExhausted:     {"its quota is used up", "Wait until the quota resets, or have the upstream raise it.", "docs/runbooks/quota-low.md"},
@@ -297,7 +298,7 @@ func (r *Row) refusalProblem(p *Problem, now time.Time) {
 	p.Help, p.Page = why.help, why.page
 }
 
-// since is since when something is so in each step, in words.
+// since returns since when a condition is true in each step, in words.
 func (r *Row) since(now time.Time, so func(*sample) bool) string {
 	all := r.past()
 	n := 0
@@ -313,7 +314,7 @@ func (r *Row) since(now time.Time, so func(*sample) bool) string {
 	return ", since about " + now.Add(-time.Duration(n)*step).UTC().Format("15:04") + " UTC"
 }
 
-// share is a part of something in percent, in words.
+// share returns a share in percent, in words.
 func share(part, whole float64) string {
 	if n := 100 * part / whole; n >= 1 {
 		return fmt.Sprintf("%.0f%%", n)
@@ -328,7 +329,7 @@ func many(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// clockTime is an instant as the page writes it.
+// clockTime formats an instant for the page.
 func clockTime(at time.Time) string {
 	if time.Since(at) >= 24*time.Hour {
 		return at.UTC().Format("2006-01-02 15:04 UTC")
@@ -336,7 +337,7 @@ func clockTime(at time.Time) string {
 	return at.UTC().Format("15:04:05 UTC")
 }
 
-// sentence ends a text, and what follows its colon, with one full stop.
+// sentence joins a text and its cause with a colon, and ends it with one full stop.
 func sentence(text, cause string) string {
 	if cause != "" {
 		text += ": " + cause
@@ -344,7 +345,7 @@ func sentence(text, cause string) string {
 	return strings.TrimRight(text, ". \n") + "."
 }
 
-// headline is the sentence at the top of the page, and the other problems below it.
+// headline writes the sentence at the top of the page, and the other problems below it.
 func (p *page) headline(v *View) {
 	if len(v.Problems) == 0 {
 		p.put(`<div class="headline ok"><p class="lead">%s %s</p></div>`, sign("ok"), v.Headline)
@@ -356,7 +357,7 @@ func (p *page) headline(v *View) {
 	p.links(&first)
 	p.put("</p>")
 	rest := v.Problems[1:]
-	if v.Headline != first.Text { // which is of several upstreams
+	if v.Headline != first.Text { // it summarizes several upstreams
 		rest = v.Problems
 	}
 	if len(rest) > 0 {
@@ -373,7 +374,7 @@ func (p *page) headline(v *View) {
 	p.put("</div>")
 }
 
-// title counts the problems of a list, which follow the first one or are all there are.
+// title counts the problems of a list: the ones after the first, or all of them.
 func title(more bool, n int) string {
 	if more {
 		return many(int64(n-1), "more problem")
@@ -381,7 +382,7 @@ func title(more bool, n int) string {
 	return many(int64(n), "problem")
 }
 
-// links leads to where a problem is seen, and to its page of the documentation.
+// links writes links to the place that shows a problem, and to its page of the documentation.
 func (p *page) links(of *Problem) {
 	switch {
 	case of.dead:
@@ -394,7 +395,7 @@ func (p *page) links(of *Problem) {
 	}
 }
 
-// doc leads to a page of the documentation.
+// doc writes a link to a page of the documentation.
 func (p *page) doc(page, say string) {
 	p.put(` <a href="%s" target="_blank" rel="noopener noreferrer">%s</a>`, source+page, say)
 }

@@ -39,8 +39,8 @@ var wide = weir.Policy{
 	Breaker: breaker.Config{Consecutive: 3, FirstOpen: time.Minute, Open: time.Hour}, MaxWait: -1,
 }
 
-// The headline says in one sentence whether all is well, and if not, which upstream has the problem, why, and since when. Below
-// it stands what to do.
+// The headline states in one sentence that all is well, or which upstream has a problem, its cause and its start. The
+// next line states what to do.
 func TestHeadlineNamesUpstreamCauseAndTime(t *testing.T) {
 	const up = `<up> & "co"` // a name is never markup
 	for name, c := range map[string]struct {
@@ -150,12 +150,12 @@ func TestHeadlineNamesUpstreamCauseAndTime(t *testing.T) {
 
 var tags = regexp.MustCompile(`<[^>]*>`)
 
-// plain is the text of a page.
+// plain returns the text of a page.
 func plain(page string) string {
 	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&#34;", `"`, "&#39;", "'", "&amp;", "&").Replace(tags.ReplaceAllString(page, ""))
 }
 
-// Of many problems the worst are described, and the others counted.
+// With many problems, the worst are described, and the others counted.
 func TestHeadlineCountsManyProblems(t *testing.T) {
 	names := make([]string, 40)
 	for i := range names {

@@ -12,16 +12,16 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// What a plot shows: so many samples, so far apart.
+// The time of a plot: the interval and the number of samples.
 const (
 	step = 10 * time.Second
 	kept = 90
 )
 
-// changesKept is how many changes of its breakers are kept of an upstream.
+// changesKept is how many changes of an upstream's breakers are kept.
 const changesKept = 50
 
-// A sample is what an upstream did in a step.
+// A sample contains what an upstream did in a step.
 type sample struct {
 	allowed, waited, refused uint64
 	throttled                uint64 // attempts that the upstream throttled
@@ -31,7 +31,7 @@ type sample struct {
 	phases                   phases
 }
 
-// Phases are those that breakers of an upstream were in during a step, however briefly.
+// phases are the phases in which breakers of an upstream were during a step, however briefly.
 type phases struct{ open, probed bool }
 
 func (p *phases) add(in breaker.Phase) {
@@ -39,7 +39,7 @@ func (p *phases) add(in breaker.Phase) {
 	p.probed = p.probed || in == breaker.HalfOpen
 }
 
-// A Change is one of a breaker's phase.
+// A Change is a change of a breaker's phase.
 type Change struct {
 	At   time.Time `json:"at"`
 	Key  string    `json:"key,omitempty"`
@@ -48,18 +48,18 @@ type Change struct {
 	Why  string    `json:"why"`
 }
 
-// totals are figures since an upstream was made.
+// totals are counts since an upstream was created.
 type totals struct {
 	allowed, waited, throttled, failed uint64
 	refused                            map[weir.Reason]uint64
 	took, wait                         map[int]uint64 // attempts and waits, by bucket of counter.Schema
 }
 
-// A history is what an upstream did of late.
+// A history is the recent activity of an upstream.
 type history struct {
-	counts []*weir.Counts // one for each that has had the name
+	counts []*weir.Counts // one for each upstream that has had the name
 	last   totals
-	ring   []sample // nil until it did something
+	ring   []sample // nil until there is activity
 	next   int
 	by     map[weir.Reason]uint64 // refusals of the latest step
 
@@ -68,13 +68,13 @@ type history struct {
 	touched time.Time
 }
 
-// histories are those of all upstreams. They are safe for concurrent use.
+// histories contains the history of every upstream. It is safe for concurrent use.
 type histories struct {
 	mu sync.Mutex
 	of map[string]*history
 }
 
-// counts notes that an upstream was made.
+// counts adds the counts of a new upstream.
 func (h *histories) counts(c *weir.Counts) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +82,7 @@ func (h *histories) counts(c *weir.Counts) {
 	one.counts = append(one.counts, c)
 }
 
-// named is the history of an upstream; mu is held.
+// named returns the history of an upstream. mu must be held.
 func (h *histories) named(upstream string) *history {
 	if h.of == nil {
 		h.of = make(map[string]*history)
@@ -95,7 +95,7 @@ func (h *histories) named(upstream string) *history {
 	return one
 }
 
-// changed notes that a breaker has changed its phase.
+// changed records a change of a breaker's phase.
 func (h *histories) changed(e weir.BreakerEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,7 +108,7 @@ func (h *histories) changed(e weir.BreakerEvent) {
 	one.changes = append(one.changes, Change{At: time.Now().UTC(), Key: e.Key, From: e.From.String(), To: e.To.String(), Why: e.Why.String()})
 }
 
-// sample notes what each upstream did since the last time.
+// sample records what each upstream did since the last sample.
 func (h *histories) sample(all map[string]*weir.Upstream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,7 +187,7 @@ func (t *totals) add(n *weir.Count) {
 	}
 }
 
-// quantiles are the median and the 99th percentile of what was counted since: the upper bounds of their buckets.
+// quantiles returns the median and the 99th percentile of the counts since last, as upper bounds of their buckets.
 func quantiles(now, last map[int]uint64) (p50, p99 time.Duration) {
 	low, high, all := math.MaxInt, math.MinInt, uint64(0)
 	for i, n := range now {
@@ -208,12 +208,12 @@ func quantiles(now, last map[int]uint64) (p50, p99 time.Duration) {
 	return 0, 0
 }
 
-// bound is the longest duration of a bucket.
+// bound returns the longest duration of a bucket.
 func bound(i int) time.Duration {
 	return time.Duration(math.Exp2(float64(i)/(1<<counter.Schema)) * float64(time.Second))
 }
 
-// look is what an upstream did in the latest step, its refusals by their reasons, and what its breakers did, the oldest first.
+// look returns an upstream's latest sample, its refusals by reason, and its breaker changes, the oldest first.
 func (h *histories) look(upstream string) (last sample, by map[weir.Reason]uint64, changes []Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -224,10 +224,10 @@ func (h *histories) look(upstream string) (last sample, by map[weir.Reason]uint6
 	if one.ring != nil {
 		last = one.ring[(one.next+kept-1)%kept]
 	}
-	return last, one.by, slices.Clone(one.changes) // by is not changed any more
+	return last, one.by, slices.Clone(one.changes) // by does not change any more
 }
 
-// samples are what an upstream did of late, the oldest first; nil if it did nothing.
+// samples returns the recent samples of an upstream, the oldest first; nil if it did nothing.
 func (h *histories) samples(upstream string) (all []sample) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -237,7 +237,7 @@ func (h *histories) samples(upstream string) (all []sample) {
 	return all
 }
 
-// touched is when a breaker of an upstream last changed its phase, or a pause of it began or was lifted.
+// touched returns when a breaker of an upstream last changed its phase, or one of its pauses began or was lifted.
 func (h *histories) touched(upstream string) (at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -247,7 +247,7 @@ func (h *histories) touched(upstream string) (at time.Time) {
 	return at
 }
 
-// paused notes that an upstream's pauses have changed.
+// paused records that an upstream's pauses have changed.
 func (h *histories) paused(e weir.PauseEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

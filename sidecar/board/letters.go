@@ -16,13 +16,13 @@ import (
 const (
 	mostLetters  = 100
 	mostRedriven = 1000
-	longestWhy   = 200 // bytes of why one died
+	longestWhy   = 200 // bytes of the reason of a failure
 )
 
-// errNoLetters means that nothing is delivered later here.
+// errNoLetters means that deliveries are not configured.
 var errNoLetters = errors.New("deliveries are not configured: add deliveries to the configuration")
 
-// dead is the latest dead letters of an upstream.
+// dead serves the page with the latest dead letters of an upstream.
 func (b *Board) dead(w http.ResponseWriter, r *http.Request) {
 	upstream := r.URL.Query().Get("upstream")
 	var all []delivery.Delivery
@@ -37,7 +37,7 @@ func (b *Board) dead(w http.ResponseWriter, r *http.Request) {
 	b.show(w, r, code, func(p *page) { p.letters(upstream, all, err) })
 }
 
-// letters is that page.
+// letters writes that page.
 func (p *page) letters(upstream string, all []delivery.Delivery, err error) {
 	p.head("weir: dead letters", false)
 	p.put(`<header><h1>Dead letters of %s</h1><p><a href="./">Back</a></p></header>
@@ -90,5 +90,5 @@ func (b *Board) post(ctx context.Context, d *deed) (int, error) {
 	return n, err
 }
 
-// toDead leads to the dead letters of an upstream.
+// toDead returns the address of the page with the dead letters of an upstream.
 func toDead(upstream string) string { return "dead?upstream=" + url.QueryEscape(upstream) }

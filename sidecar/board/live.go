@@ -15,38 +15,38 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// Live pages: one look a second serves them all, and each frame is written and packed once, whoever watches.
+// Live pages: one view per second serves all of them, and each frame is rendered and compressed once for all viewers.
 const (
-	mostEyes = 256             // viewers at once
+	mostEyes = 256             // viewers at a time
 	renewed  = time.Second     // between two frames
-	patience = 5 * time.Second // for a viewer to read one
+	patience = 5 * time.Second // for a viewer to read a frame
 )
 
-// A part is a piece of a page that is renewed by itself: an element's id, and what is inside it.
+// A part is a section of a page that is updated separately: an element's id, and its content.
 type part struct{ id, text string }
 
-// A stream is the frames for one filter.
+// A stream contains the frames for one filter.
 type stream struct {
 	filter string
 	eyes   int // viewers; guarded by Board.mu
 	now    atomic.Pointer[frame]
 }
 
-// A frame is a page at an instant, as events: in full, and as what has changed since the frame before. It is not changed any more.
+// A frame is a page at an instant, as events: complete, and as the changes since the frame before. It is immutable.
 type frame struct {
-	n             uint64 // from 1; 0 of the one that nobody sees, as it was before the first
+	n             uint64 // from 1; 0 is a placeholder before the first frame, which no viewer gets
 	parts         []part
 	full, changed func() event
-	next          chan struct{} // closed when the next one is there, or none will be
+	next          chan struct{} // closed when the next frame is there, or there will be none
 }
 
-// An event is the bytes of one, as they are, and as a piece of a gzip stream that refers to nothing before it.
+// An event contains the bytes of an event, plain and as an independent section of a gzip stream.
 type event struct {
 	plain  []byte
 	packed func() []byte
 }
 
-// live sends what changes of the page each second, until the viewer leaves, does not read, or may not look any more.
+// live sends the changes of the page each second, until the viewer leaves, does not read, or loses its access.
 func (b *Board) live(w http.ResponseWriter, r *http.Request) {
 	s := b.enter(filterOf(r))
 	if s == nil {
@@ -101,7 +101,7 @@ func (b *Board) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// since is what a viewer is sent who has seen a frame: the changes if that was the one before.
+// since returns the event for a viewer that has the frame seen: the changes if that was the one before.
 func (f *frame) since(seen uint64) event {
 	if seen != 0 && seen == f.n-1 {
 		return f.changed()
@@ -109,7 +109,7 @@ func (f *frame) since(seen uint64) event {
 	return f.full()
 }
 
-// enter makes a viewer one of a stream; nil if there is no room.
+// enter adds a viewer to a stream. It returns nil if there is no room.
 func (b *Board) enter(filter string) *stream {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -136,7 +136,7 @@ func (b *Board) leave(s *stream) {
 	}
 }
 
-// watched are the streams that have viewers.
+// watched returns the streams that have viewers.
 func (b *Board) watched() (all []*stream) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,7 +146,7 @@ func (b *Board) watched() (all []*stream) {
 	return all
 }
 
-// renew makes frames until ctx ends, while anybody watches.
+// renew creates frames until ctx ends, while there are viewers.
 func (b *Board) renew(ctx context.Context) {
 	t := time.NewTicker(renewed)
 	defer t.Stop()
@@ -164,7 +164,7 @@ func (b *Board) renew(ctx context.Context) {
 	}
 }
 
-// frames makes the next frame of each stream.
+// frames creates the next frame of each stream.
 func (b *Board) frames() {
 	all := b.watched()
 	if len(all) == 0 {
@@ -177,7 +177,7 @@ func (b *Board) frames() {
 	}
 }
 
-// count counts deliveries while anybody watches, until ctx ends.
+// count counts deliveries until ctx ends, while there are viewers.
 func (b *Board) count(ctx context.Context) {
 	t := time.NewTicker(renewed)
 	defer t.Stop()
@@ -193,9 +193,9 @@ func (b *Board) count(ctx context.Context) {
 	}
 }
 
-// A tally is how deliveries stood when they were counted last, for pages that must not wait for a store.
+// A tally contains the last counts of deliveries, for pages that must not wait for a store.
 type tally struct {
-	counting chan struct{} // has room for the one who counts
+	counting chan struct{} // a semaphore for one counting goroutine
 	now      atomic.Pointer[counted]
 }
 
@@ -204,7 +204,7 @@ type counted struct {
 	*status.Deliveries
 }
 
-// last is that; nil if nobody has counted yet.
+// last returns the last counts; nil if there are none yet.
 func (t *tally) last() *status.Deliveries {
 	if c := t.now.Load(); c != nil {
 		return c.Deliveries
@@ -212,7 +212,8 @@ func (t *tally) last() *status.Deliveries {
 	return nil
 }
 
-// count counts, unless that was done within a second; and also if who asked leaves meanwhile, as others wait for it.
+// count counts deliveries, unless that was done within a second. It completes even if its caller leaves meanwhile,
+// because other callers wait for it.
 func (t *tally) count(ctx context.Context, p *status.Page) {
 	select {
 	case t.counting <- struct{}{}:
@@ -225,19 +226,19 @@ func (t *tally) count(ctx context.Context, p *status.Page) {
 	}
 }
 
-// put has a stream's viewers go on to a frame.
+// put publishes the next frame to a stream's viewers.
 func (s *stream) put(parts []part) {
 	last := s.now.Load()
 	f := &frame{n: last.n + 1, parts: parts, next: make(chan struct{})}
 	f.full = sync.OnceValue(func() event { return f.event(nil) })
-	before := last.parts // not last itself: frames would keep all before them
+	before := last.parts // not last itself, which would keep all frames before it in memory
 	f.changed = sync.OnceValue(func() event { return f.event(before) })
 	s.now.Store(f)
 	close(last.next)
 }
 
-// event is what changed since other parts. Each line is the id of a part, a tab, and what is inside it; one without an id is
-// the order of rows. A line that is a dot says that all is as it was.
+// event returns the changes since other parts. Each line contains the id of a part, a tab, and its content. A line
+// without an id contains the order of rows. A line with only a dot means that nothing has changed.
 func (f *frame) event(before []part) event {
 	old := make(map[string]string, len(before))
 	for _, p := range before {
@@ -259,10 +260,10 @@ func (f *frame) event(before []part) event {
 	return e
 }
 
-// oneLine makes a text one line, as an event wants it.
+// oneLine removes line breaks, which an event's data must not contain.
 var oneLine = strings.NewReplacer("\n", " ", "\r", " ")
 
-// rowsOf is the order of rows.
+// rowsOf returns the order of rows.
 func rowsOf(parts []part) string {
 	var ids []string
 	for _, p := range parts {
@@ -273,16 +274,16 @@ func rowsOf(parts []part) string {
 	return strings.Join(ids, " ")
 }
 
-// gzipHead begins a gzip stream (RFC 1952) of which nothing is said.
+// gzipHead is the header of a gzip stream (RFC 1952) without metadata.
 var gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}
 
-// packers are kept, as they are large.
+// packers are reused because they are large.
 var packers = sync.Pool{New: func() any {
-	z, _ := flate.NewWriter(nil, flate.DefaultCompression) // the level is one that there is
+	z, _ := flate.NewWriter(nil, flate.DefaultCompression) // the level is valid
 	return z
 }}
 
-// pack packs a text as blocks that refer to nothing before them, and that another may follow.
+// pack compresses a text to independent blocks, which other blocks may follow.
 func pack(text []byte) []byte {
 	var b bytes.Buffer
 	z := packers.Get().(*flate.Writer)

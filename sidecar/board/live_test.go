@@ -22,7 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// serving has a site served as the admin listener serves it, with its deadlines.
+// serving serves a site with the admin listener's deadlines.
 func serving(t *testing.T, names ...string) (*site, *http.Client) {
 	s, n := open(t, policy, names...), memnet.New()
 	server := &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute}
@@ -44,7 +44,7 @@ func watch(t *testing.T, c *http.Client, path string) *http.Response {
 	return resp
 }
 
-// A live page gets a frame each second for as long as it is open: the deadlines of requests are not its own.
+// A live page gets a frame each second as long as it is open. The deadlines of requests do not apply to it.
 func TestALivePageIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := serving(t, "up")
@@ -69,7 +69,7 @@ func TestALivePageIsRenewed(t *testing.T) {
 	})
 }
 
-// As many pages as are bounded; one that is closed makes room.
+// The number of live pages is bounded. A closed page makes room.
 func TestSoManyPagesAreLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := serving(t, "up")
@@ -94,7 +94,7 @@ func TestSoManyPagesAreLive(t *testing.T) {
 	})
 }
 
-// A viewer who never reads is cut after five seconds; one who reads slowly is not.
+// A viewer that never reads is disconnected after five seconds. A viewer that reads slowly is not.
 func TestAViewerWhoDoesNotReadIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := serving(t, "up")
@@ -113,8 +113,8 @@ func TestAViewerWhoDoesNotReadIsCut(t *testing.T) {
 	})
 }
 
-// While deliveries' store does not answer, pages that are open are renewed; and what it says in the end is told, though who asked
-// for it has left.
+// While the deliveries' store does not respond, open pages are still updated. Its counts are shown later even if the
+// caller that requested them has left.
 func TestAPageThatWaitsKeepsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := serving(t, "up")
@@ -159,7 +159,7 @@ func TestAPageThatWaitsKeepsNoOther(t *testing.T) {
 	})
 }
 
-// An event of a live page: what is inside elements by their ids, and the order of rows with the id "".
+// An event of a live page: the content of elements by their ids, and the order of rows with the id "".
 type event map[string]string
 
 // next reads an event.
@@ -185,11 +185,11 @@ func lines(from io.Reader) *bufio.Scanner {
 	return in
 }
 
-// A viewer is sent all of the page once, and then what has changed, whether it takes packed answers or not.
+// A viewer gets the complete page once and then the changes, with and without compression.
 func TestAViewerIsSentWhatChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := serving(t, "calm", "up")
-		time.Sleep(2 * time.Minute) // since then it is up for some minutes, which are told once a minute
+		time.Sleep(2 * time.Minute) // from then on the uptime in minutes changes once a minute
 		plain := &http.Client{Transport: &http.Transport{DialContext: c.Transport.(*http.Transport).DialContext, DisableCompression: true}}
 		for packed, c := range []*http.Client{plain, c} {
 			resp := watch(t, c, "/live")
@@ -224,7 +224,7 @@ func TestAViewerIsSentWhatChanges(t *testing.T) {
 	})
 }
 
-// A viewer that missed frames is sent all of the page, not what has changed since the one before.
+// A viewer that missed frames gets the complete page, not the changes since the frame before.
 func TestAViewerThatMissedFramesIsSentAll(t *testing.T) {
 	b := board.New(slog.New(slog.DiscardHandler))
 	b.Page = &status.Page{Upstreams: func() map[string]*weir.Upstream { return nil }}
@@ -240,7 +240,7 @@ func TestAViewerThatMissedFramesIsSentAll(t *testing.T) {
 	}
 }
 
-// However many watch, and through whatever filters, weir looks once a second.
+// With any number of viewers and filters, weir reads the state once a second.
 func TestOneLookServesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := serving(t, "up", "down")
@@ -254,13 +254,13 @@ func TestOneLookServesAll(t *testing.T) {
 		}
 		looks.Store(0)
 		time.Sleep(20500 * time.Millisecond)
-		if n := looks.Load(); n < 20 || n > 20+2 { // each 10 s it is noted what upstreams did
+		if n := looks.Load(); n < 20 || n > 20+2 { // the activity of upstreams is sampled every 10 s
 			t.Errorf("it looked %d times in 20 s", n)
 		}
 	})
 }
 
-// An upstream that nobody is shown is shown to all within a second of its pause, or of its breaker's opening.
+// An upstream that is not shown appears for all viewers within a second of its pause, or of its breaker's opening.
 func TestOneThatNobodyIsShownIsSeenWhenItMatters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := make([]string, 120)
@@ -289,7 +289,7 @@ func TestOneThatNobodyIsShownIsSeenWhenItMatters(t *testing.T) {
 	})
 }
 
-// A page that is open ends when a reload takes away what it was opened by.
+// An open page ends when a reload removes the token with which it was opened.
 func TestALivePageEndsWithItsToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := serving(t, "up")
@@ -328,14 +328,14 @@ func TestALivePageEndsWithItsToken(t *testing.T) {
 	})
 }
 
-// When weir is about to end, pages end.
+// Live pages end when weir shuts down.
 func TestLivePagesEndWithWeir(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := serving(t, "up")
 		resp := watch(t, c, "/live")
 		defer resp.Body.Close()
 		s.board.Page.Draining.Store(true)
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // it is packed, and nothing says that it is whole
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // it is compressed, and has no end marker
 			t.Error(err)
 		}
 	})

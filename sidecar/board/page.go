@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// A markup is what is part of a page as it is. It is made of this package's own words and of numbers alone.
+// A markup is HTML that is not escaped. It contains only this package's constants and numbers.
 type markup string
 
-// A page is HTML on its way. It is written by hand: with text/template in it the linker could leave out no method
-// of any type, and the program would be half as large again (docs/adr/0012-binary-size.md).
+// A page is HTML that is being written. It does not use text/template, because the linker could then omit no method
+// of any type, and the program would be 50% larger (docs/adr/0012-binary-size.md).
 type page struct {
 	bytes.Buffer
 	token  string // of its forms
-	signed string // who has signed in, by a cookie
+	signed string // the signed-in operator, by a cookie
 
 	columns []string // of the table that is being written
 }
 
-// put writes a line of a page. The format is markup; of what stands in it only a markup is not escaped.
+// put writes a line of a page. The format is markup. Arguments are escaped unless they are markup.
 func (p *page) put(format string, with ...any) {
 	p.WriteString(string(text(format, with...)) + "\n")
 }
 
-// text is a format that is markup, with what stands in it escaped, unless it is a markup.
+// text formats markup. Arguments are escaped unless they are markup.
 func text(format string, with ...any) markup {
 	for i, v := range with {
 		switch v := v.(type) {
@@ -42,14 +42,14 @@ func text(format string, with ...any) markup {
 	return markup(fmt.Sprintf(format, with...))
 }
 
-// breakable is a path or the name of a field, which may continue on the next line after its separators.
+// breakable returns a path or the name of a field with line break opportunities after its separators.
 func breakable(s string) markup {
 	return markup(separators.Replace(string(text("%s", s))))
 }
 
 var separators = strings.NewReplacer("/", "/<wbr>", ".", ".<wbr>", "_", "_<wbr>", ":", ":<wbr>", "=", "=<wbr>")
 
-// marked is a text that begins with the sign of a state, which then has its color.
+// marked returns a text that begins with the sign of a state, in the state's color.
 func marked(state string, words markup) markup {
 	return text(`<span class="state %s">%s</span>`, state, words)
 }
@@ -98,7 +98,7 @@ func (p *page) head(title string, scripted bool) {
 <body>`)
 }
 
-// whole is the page of a view; open is the upstream whose row is open.
+// whole writes the page of a view. open is the upstream whose row is open.
 func (p *page) whole(v *View, open string) {
 	p.head("weir: "+v.Headline, true)
 	p.put(`<header>
@@ -137,19 +137,19 @@ func (p *page) whole(v *View, open string) {
 	p.put("</main>\n</body>\n</html>")
 }
 
-// A piece is a part of the page beside the rows: its id, and what writes it.
+// A piece is a section of the page outside the rows: its id, and the function that writes it.
 type piece struct {
 	id    string
 	write func(*page, *View)
 }
 
-// Those above the rows, and below them.
+// The pieces above and below the rows.
 var (
 	above = []piece{{"headline", (*page).headline}, {"tiles", (*page).tiles}}
 	below = []piece{{"more", (*page).more}, {"fleet", (*page).fleet}, {"deliveries", (*page).deliveries}, {"about", (*page).about}}
 )
 
-// parts are all of a page that is renewed, in its order. Lines of rows are taken from drawn, or added to it.
+// parts returns all updated parts of a page in order. Rendered rows are taken from drawn, or added to it.
 func (v *View) parts(drawn map[*Row]string) (all []part) {
 	pieces := func(of []piece) {
 		for _, f := range of {
@@ -176,18 +176,18 @@ func (v *View) parts(drawn map[*Row]string) (all []part) {
 	return all
 }
 
-// about is the version of this weir, and its configuration.
+// about writes the version of this weir, and its configuration.
 func (p *page) about(v *View) {
 	p.put(`<p class="meta">weir %s, up %s%s</p>`, v.Version, ago(v.Started), when(v.Draining, ", shutting down"))
 	p.loaded(v.Config)
 }
 
-// tiles are figures of all upstreams together.
+// tiles writes the totals of all upstreams.
 func (p *page) tiles(v *View) {
 	p.put(`<dl class="tiles">`)
 	for _, tile := range []struct {
 		of, figure string
-		state      markup // "" if there is nothing to see
+		state      markup // "" if the figure is not notable
 	}{
 		{"Allowed immediately", per(v.Allowed) + "/s", when(v.Allowed > 0, "ok")},
 		{"Allowed after a wait", per(v.Waited) + "/s", when(v.Waited > 0, "waiting")},
@@ -202,7 +202,7 @@ func (p *page) tiles(v *View) {
 	p.put(`</dl>`)
 }
 
-// more says which upstreams there is no row for.
+// more writes which upstreams have no row.
 func (p *page) more(v *View) {
 	switch {
 	case v.Known == 0:
@@ -214,7 +214,7 @@ func (p *page) more(v *View) {
 	}
 }
 
-// when is markup if it is so.
+// when returns m if so is true.
 func when(so bool, m markup) markup {
 	if so {
 		return m
@@ -245,7 +245,7 @@ func (p *page) deliveries(v *View) {
 	p.put("</section>")
 }
 
-// sinceOf returns how long ago an instant is; nothing for none.
+// sinceOf returns how long ago an instant was; "" for the zero instant.
 func sinceOf(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -253,7 +253,7 @@ func sinceOf(at time.Time) string {
 	return span(time.Since(at))
 }
 
-// lasting is milliseconds for people; nothing for none.
+// lasting formats milliseconds; "" if there are none.
 func lasting(n int64) string {
 	if n <= 0 {
 		return ""
@@ -261,7 +261,7 @@ func lasting(n int64) string {
 	return span(time.Duration(n) * time.Millisecond)
 }
 
-// button is a form that asks for a deed.
+// button returns a form that requests an action.
 func (p *page) button(d *deed, say string) markup {
 	form := page{token: p.token}
 	form.form(d)
@@ -269,7 +269,7 @@ func (p *page) button(d *deed, say string) markup {
 	return markup(form.String())
 }
 
-// form begins one with what a deed says.
+// form begins a form with the fields of an action.
 func (p *page) form(d *deed) {
 	p.WriteString(`<form method="post" action="act">`)
 	field := func(name, value string, there bool) {
@@ -287,7 +287,7 @@ func (p *page) form(d *deed) {
 	field("id", d.ID, d.ID != "")
 }
 
-// sure asks once more.
+// sure writes the confirmation page.
 func (p *page) sure(d *deed) {
 	p.head("weir: please confirm", false)
 	p.put("<main class=\"sure\">\n<h1>Please confirm</h1>\n<p>%s.</p>", d.words())

@@ -6,40 +6,40 @@ import (
 	"time"
 )
 
-// Sizes of a plot, in its own units: it is drawn as wide as there is room.
+// Sizes of a plot in its own units. It is stretched to the available width.
 const (
 	plotHeight = 40
-	stripe     = 4 // of attempts that went wrong, and of the breaker, at the bottom
+	stripe     = 4 // height of failed attempts, and of the breaker, at the bottom
 )
 
-// A layer is one color of a plot: a class, and how high it is at a sample.
+// A layer is one color of a plot: a class, and its height at a sample.
 type layer struct {
 	class string
 	at    func(*sample) uint64
 }
 
-// Layers of decisions, those behind first: each hides the lower part of the one behind it.
+// Layers of decisions, from back to front: each covers the lower part of the one behind it.
 var decided = []layer{
 	{"refused", func(s *sample) uint64 { return s.allowed + s.waited + s.refused }},
 	{"waited", func(s *sample) uint64 { return s.allowed + s.waited }},
 	{"allowed", func(s *sample) uint64 { return s.allowed }},
 }
 
-// Layers of attempts that went wrong.
+// Layers of failed and throttled attempts.
 var attempted = []layer{
 	{"failed", func(s *sample) uint64 { return s.failed + s.throttled }},
 	{"throttled", func(s *sample) uint64 { return s.throttled }},
 }
 
-// legend names the colors of all plots, and the axis of those that stand side by side.
+// legend explains the colors of all plots and labels the time axis.
 const legend markup = `<div class="heads"><p class="legend">Last 15 minutes: <span class="key"><i class="allowed"></i>allowed</span> <span class="key"><i class="waited"></i>waited</span> <span class="key"><i class="throttled"></i>throttled by the upstream</span> <span class="key"><i class="failed"></i>failed</span> <span class="key"><i class="refused"></i>refused by weir</span> <span class="key"><i class="half"></i>breaker half-open</span> <span class="key"><i class="open"></i>breaker open</span></p>
 <p class="columns" aria-hidden="true"><span>Upstream</span><span>State</span><span>allowed</span><span>waited</span><span>throttled</span><span>failed</span><span>refused</span><span>p50</span><span>p99</span><span>limit left</span>` + axis + `</p></div>`
 
-// axis labels the time of a plot. It has a label at each of the lines that the style draws.
+// axis labels the time of a plot, with a label at each line that the style sheet draws.
 const axis markup = `<span class="axis" aria-hidden="true"><span>15 min ago</span><span>10</span><span>5</span><span>now</span></span>`
 
-// plot draws what an upstream did: allowed, waited and refused calls one above the other, and below them, on the same
-// axis, when attempts went wrong and when a breaker was not closed. The figures beside it contain the latest of the same.
+// plot draws allowed, waited and refused calls, stacked. Below them, on the same axis, are failed attempts and the
+// times at which a breaker was not closed. The figures beside the plot show the latest sample.
 func plot(all []sample) markup {
 	if all == nil {
 		return ""
@@ -55,10 +55,10 @@ func plot(all []sample) markup {
 	})
 	stripes(&b, all, plotHeight, phaseMarks)
 	fmt.Fprintf(&b, `</svg><span class="peak">max %s/s</span></span>%s`, peak, axis)
-	return markup(b.String()) // numbers, and words of this file
+	return markup(b.String()) // numbers, and constants of this file
 }
 
-// chart is the same with room: decisions, attempts that went wrong, and the breaker, one below the other on one axis of time.
+// chart draws the same in detail: decisions, failed attempts and the breaker in three lanes on one time axis.
 func chart(all []sample) markup {
 	if all == nil {
 		return `<p>No call was made in the last 15 minutes.</p>`
@@ -77,7 +77,7 @@ func chart(all []sample) markup {
 	fmt.Fprintf(&b, `<p>Breaker: <span class="key"><i class="open"></i>open</span> <span class="key"><i class="half"></i>half-open</span></p><svg class="plot low" viewBox="0 0 %d %d" preserveAspectRatio="none" aria-hidden="true">`, len(all), stripe)
 	stripes(&b, all, stripe, phaseMarks)
 	b.WriteString("</svg>" + string(axis) + "</div>")
-	return markup(b.String()) // numbers, and words of this file
+	return markup(b.String()) // numbers, and constants of this file
 }
 
 func minutes(d time.Duration) string { return fmt.Sprintf("%d minutes", int(d.Minutes())) }
@@ -88,13 +88,13 @@ type mark struct {
 	at    func(*sample) bool
 }
 
-// phaseMarks are those of a breaker. Half-open covers open where a step has both.
+// phaseMarks are the marks of a breaker. Half-open covers open where a step has both.
 var phaseMarks = []mark{
 	{"open", func(s *sample) bool { return s.phases.open }},
 	{"half", func(s *sample) bool { return s.phases.probed }},
 }
 
-// highest is the most of a layer at any sample; at least 1.
+// highest returns the maximum of the first layer over all samples; at least 1.
 func highest(all []sample, of []layer) uint64 {
 	most := uint64(1)
 	for i := range all {
@@ -103,14 +103,14 @@ func highest(all []sample, of []layer) uint64 {
 	return most
 }
 
-// areas draws layers, most of them as high as there is room.
+// areas draws layers, scaled so that most has the full height.
 func areas(b *strings.Builder, all []sample, of []layer, most uint64, height int) {
 	for _, l := range of {
 		area(b, l.class, all, height, func(s *sample) int { return int(uint64(height) * l.at(s) / most) })
 	}
 }
 
-// stripes draws marks as stripes of one height, and half as high where an earlier one is drawn too.
+// stripes draws marks as stripes of one height, and half as high where an earlier mark is also drawn.
 func stripes(b *strings.Builder, all []sample, bottom int, marks []mark) {
 	for i, m := range marks {
 		area(b, m.class, all, bottom, func(s *sample) int {
@@ -125,9 +125,9 @@ func stripes(b *strings.Builder, all []sample, bottom int, marks []mark) {
 	}
 }
 
-// area fills what is below a line of steps, if there is anything. Samples of one height are one step.
+// area fills the area below a step line, if it is not empty. Adjacent samples of the same height are one step.
 func area(b *strings.Builder, class string, all []sample, bottom int, high func(*sample) int) {
-	at, begun := 0, 0 // height of the line, and where its step began
+	at, begun := 0, 0 // height of the line, and the beginning of its step
 	drawn := false
 	for x := range all {
 		h := high(&all[x])
@@ -152,7 +152,7 @@ func area(b *strings.Builder, class string, all []sample, bottom int, high func(
 	}
 }
 
-// span is a duration for people: three figures are enough.
+// span formats a duration with three digits.
 func span(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -167,7 +167,7 @@ func span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// per is so many a second, for people.
+// per formats a number per second.
 func per(n float64) string {
 	switch {
 	case n == 0:
@@ -178,7 +178,8 @@ func per(n float64) string {
 	return fmt.Sprintf("%.3g", n)
 }
 
-// signs stand before the word of a state, so that nobody depends on its color. Each is one symbol: the style colors the first letter.
+// signs precede the name of a state, so that it does not depend on color. Each is one symbol: the style sheet colors
+// the first letter.
 var signs = map[string]string{
 	"ok": "●", "waiting": "◔", "throttled": "▼", "failing": "✚", "refusing": "▲", "paused": "◆", "half-open": "◐", "open": "■", "trouble": "✖", "closed": "●",
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// rowID begins the ids of rows; the upstream's name follows.
+// rowID is the prefix of the ids of rows, before the upstream's name.
 const rowID = "u-"
 
-// row is an upstream in a line, which leads to what it opens to.
+// row writes an upstream as a line that links to its details.
 func (p *page) row(r *Row, plotted, opened bool) {
 	to, expanded := "?open="+url.QueryEscape(r.Name)+"#"+rowID+r.Name, markup("")
 	if opened {
@@ -34,7 +34,7 @@ func (p *page) row(r *Row, plotted, opened bool) {
 	p.put("</div>")
 }
 
-// line is what the row of an upstream says, but for its plot.
+// line writes the row of an upstream, without its plot.
 func (p *page) line(r *Row) {
 	why := markup("")
 	if reason := r.Why(); r.State == "refusing" && reason != "" {
@@ -55,10 +55,10 @@ func (p *page) line(r *Row) {
 	}
 }
 
-// since is so many milliseconds.
+// since converts milliseconds to a duration.
 func since(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// inner is what a row opens to.
+// inner writes the content of an opened row.
 func (p *page) inner(r *Row) {
 	p.WriteString(string(chart(r.past())))
 	p.refused(r)
@@ -72,7 +72,7 @@ func (p *page) inner(r *Row) {
 	p.toConfig(r.Name)
 }
 
-// refused is why calls were refused, and how long others waited, in the latest 10 s.
+// refused writes why calls were refused, and how long others waited, in the last 10 s.
 func (p *page) refused(r *Row) {
 	var all []string
 	for why := range r.By {
@@ -130,10 +130,10 @@ func (p *page) breakers(upstream string, all []status.Breaker) {
 	p.put("</tbody></table>")
 }
 
-// mostChanges is how many changes of breakers an upstream shows.
+// mostChanges is how many breaker changes of an upstream are shown.
 const mostChanges = 12
 
-// changes are those of breakers, the latest first.
+// changes writes breaker changes, the latest first.
 func (p *page) changes(all []Change) {
 	if len(all) == 0 {
 		return
@@ -198,7 +198,7 @@ func (p *page) model(m *status.Model) {
 	}
 }
 
-// causeOf is why a breaker is in its state, in words.
+// causeOf returns the cause of a breaker's state in words.
 func causeOf(why string) string {
 	switch why {
 	case "failure share":
@@ -209,7 +209,7 @@ func causeOf(why string) string {
 	return why
 }
 
-// pauseCause is why calls are paused, in words.
+// pauseCause returns the cause of a pause in words.
 func pauseCause(reason string) string {
 	switch reason {
 	case "rate":

@@ -11,10 +11,10 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// mostSettings is how many lines of a configuration a page shows. The filter finds the rest.
+// mostSettings is how many lines of a configuration a page shows. The filter finds the others.
 const mostSettings = 1000
 
-// config is what is in force: each value of the file or of a preset, and where it is from.
+// config serves the configuration in force: each value of the file or of a preset, and its origin.
 func (b *Board) config(w http.ResponseWriter, r *http.Request) {
 	var all []doc.Setting
 	if b.Page.Settings != nil {
@@ -27,7 +27,7 @@ func (b *Board) config(w http.ResponseWriter, r *http.Request) {
 	b.show(w, r, http.StatusOK, func(p *page) { p.settings(c, all, filterOf(r)) })
 }
 
-// settings is that page.
+// settings writes that page.
 func (p *page) settings(c *status.Config, all []doc.Setting, filter string) {
 	p.head("weir: configuration", false)
 	p.put(`<header>
@@ -62,7 +62,7 @@ func (p *page) settings(c *status.Config, all []doc.Setting, filter string) {
 	p.put("</main>\n</body>\n</html>")
 }
 
-// loaded says which file is in force, and what is wrong with it.
+// loaded writes which file is in force, and its errors.
 func (p *page) loaded(c *status.Config) {
 	if c == nil {
 		return
@@ -76,7 +76,8 @@ func (p *page) loaded(c *status.Config) {
 	}
 }
 
-// ago is how long ago something was, for people. It does not change each second for long, as what changes is sent to all who watch.
+// ago formats how long ago an instant was. Only in the first minute does it change each second, because each change
+// is sent to all viewers.
 func ago(at time.Time) string {
 	switch d := time.Since(at); {
 	case d < time.Minute:
@@ -90,7 +91,7 @@ func ago(at time.Time) string {
 	}
 }
 
-// toConfig leads to what the file says of an upstream.
+// toConfig writes a link to an upstream's configuration.
 func (p *page) toConfig(upstream string) {
 	p.put(`<p><a href="config?q=%s">Configuration of %s</a></p>`, url.QueryEscape("upstreams."+upstream+"."), upstream)
 }

@@ -1,6 +1,6 @@
 package board
 
-// signIn asks for a token. It stands at the address that was asked for, as long as that has no folders.
+// signIn writes the form that asks for a token. It is served at the requested address, if that has no folders.
 func (p *page) signIn(wrong string) {
 	p.head("weir: sign in", false)
 	p.put(`<main class="sure">

@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/observe/why"
 )
 
-// A call is explained by its attempts on one axis of time, and by advice that links each field to its value and to its
-// description. Hostile texts stay texts.
+// The page explains a call by its attempts on one time axis, and by advice that links each field to its value and to
+// its description. Hostile texts are escaped.
 func TestWhyShowsAttemptsOnOneAxis(t *testing.T) {
 	const evil = `"><script>alert(1)</script>`
 	s := open(t, policy, "up")
@@ -59,7 +59,7 @@ func TestWhyShowsAttemptsOnOneAxis(t *testing.T) {
 	}
 }
 
-// Whatever a record contains, its bars stay on the axis.
+// Bars stay on the axis for any record.
 func TestWhyKeepsBarsOnTheAxis(t *testing.T) {
 	s := open(t, policy, "up")
 	for _, a := range []why.Attempt{{N: 1}, {N: 1, TookMS: -1}, {N: 1, WaitedMS: -1, RestedMS: -1, TookMS: 1e12}, {N: 1, TookMS: 1e-9}} {

@@ -14,31 +14,31 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// mostRows is how many upstreams a page shows: those that matter most. The filter finds the rest.
+// mostRows is how many upstreams a page shows, the worst first. The filter finds the others.
 const mostRows = 100
 
 // mostPlots is how many of them have a plot, so that the page stays small.
 const mostPlots = 40
 
-// A View is what weir is doing, for people. Times are in milliseconds.
+// A View is the state of weir for people. Times are in milliseconds.
 type View struct {
 	status.Report
 	At        time.Time `json:"at"`
-	Upstreams []*Row    `json:"upstreams"` // in place of the report's: those that matter most, the worst first
-	Hidden    int       `json:"hidden"`    // upstreams that match the filter beside them
-	Known     int       `json:"known"`     // upstreams in all, whatever the filter
-	Open      int       `json:"open"`      // of these, with a breaker that is not closed
-	Paused    int       `json:"paused"`    // and with a pause
-	Sums                // of all of them
+	Upstreams []*Row    `json:"upstreams"` // replaces the report's upstreams: the most important ones, the worst first
+	Hidden    int       `json:"hidden"`    // further upstreams that match the filter
+	Known     int       `json:"known"`     // number of all upstreams, regardless of the filter
+	Open      int       `json:"open"`      // upstreams with a breaker that is not closed
+	Paused    int       `json:"paused"`    // upstreams with a pause
+	Sums                // of all upstreams
 
-	Headline      string    `json:"headline"`                 // whether all is well, or the worst problem
+	Headline      string    `json:"headline"`                 // that all is well, or the worst problem
 	Problems      []Problem `json:"problems,omitempty"`       // the worst first
-	ProblemsKnown int       `json:"problems_known,omitempty"` // how many there are
+	ProblemsKnown int       `json:"problems_known,omitempty"` // total number of problems
 
 	Filter string `json:"filter,omitempty"`
 }
 
-// Sums are figures a second, of the latest 10 s.
+// Sums are figures per second in the last 10 s.
 type Sums struct {
 	Allowed   float64 `json:"allowed"`
 	Waited    float64 `json:"waited"`
@@ -47,27 +47,27 @@ type Sums struct {
 	Failed    float64 `json:"failed"`
 }
 
-// A Row is an upstream.
+// A Row describes an upstream.
 type Row struct {
 	status.Upstream
 	State string `json:"state"` // one of states
 	Sums
-	By      map[weir.Reason]float64 `json:"refused_by,omitempty"` // refusals a second, by reason
+	By      map[weir.Reason]float64 `json:"refused_by,omitempty"` // refusals per second, by reason
 	P50MS   float64                 `json:"p50_ms"`               // of attempts
 	P99MS   float64                 `json:"p99_ms"`
 	Wait99  float64                 `json:"wait_p99_ms"`       // of waits that ended in a permit
 	Waiting int                     `json:"waiting"`           // for a slot
-	Least   int64                   `json:"left_percent"`      // of the scarcest limit; -1 if there is none
+	Least   int64                   `json:"left_percent"`      // of the limit with the least remaining; -1 if there is no limit
 	Changes []Change                `json:"changes,omitempty"` // of its breakers, the oldest first
 
 	of    *weir.Upstream
-	at    time.Time       // when it was looked at
-	shown atomic.Bool     // somebody was shown it
-	past  func() []sample // what it did of late, the oldest first
-	plot  func() markup   // that, as a picture
+	at    time.Time       // when the state was read
+	shown atomic.Bool     // a viewer was shown the row
+	past  func() []sample // its recent samples, the oldest first
+	plot  func() markup   // its recent samples as a picture
 }
 
-// Why is the reason of most refusals; "" if there was none.
+// Why returns the reason of most refusals; "" if there were none.
 func (r *Row) Why() (why weir.Reason) {
 	for reason, n := range r.By {
 		if n > r.By[why] || n == r.By[why] && reason < why {
@@ -77,13 +77,14 @@ func (r *Row) Why() (why weir.Reason) {
 	return why
 }
 
-// A sight is what was seen last. The zero value is ready.
+// A sight caches the last view. The zero value is ready.
 type sight struct {
 	looking sync.Mutex
 	now     atomic.Pointer[View]
 }
 
-// seen is a view of all upstreams that is no older than a second. It waits for no store: deliveries are as they were counted last.
+// seen returns a view of all upstreams that is at most a second old. It does not wait for a store: deliveries have
+// their last counts.
 func (b *Board) seen() *View {
 	if v := b.sight.now.Load(); v != nil && time.Since(v.At) < renewed {
 		return v
@@ -91,8 +92,8 @@ func (b *Board) seen() *View {
 	return b.again()
 }
 
-// again looks now, deliveries as they were counted last. Upstreams that nobody is shown, and that are well, are looked at as
-// often as it is noted what they did, and when they change.
+// again returns a new view, with the last counts of deliveries. Upstreams that are well and not shown are read only
+// once per sample, and when they change.
 func (b *Board) again() *View {
 	b.sight.looking.Lock()
 	defer b.sight.looking.Unlock()
@@ -109,7 +110,7 @@ func (b *Board) again() *View {
 	return v
 }
 
-// fresh is a view of all upstreams as of now, deliveries counted anew.
+// fresh returns a new view of all upstreams, with new counts of deliveries.
 func (b *Board) fresh(ctx context.Context) *View {
 	r := b.Page.Rest()
 	r.Deliveries = b.Page.Counted(ctx)
@@ -117,8 +118,8 @@ func (b *Board) fresh(ctx context.Context) *View {
 	return b.look(r, nil)
 }
 
-// look makes a view of all upstreams, the worst first. It is not changed any more. Rows that are known and as good as new are
-// taken as they are.
+// look returns a view of all upstreams, the worst first. It is immutable. Known rows that are recent enough are
+// reused.
 func (b *Board) look(r status.Report, known map[string]*Row) *View {
 	v := &View{Report: r, At: time.Now()}
 	v.Report.Upstreams = nil
@@ -145,7 +146,8 @@ func (b *Board) look(r status.Report, known map[string]*Row) *View {
 	return v
 }
 
-// only is the part of a view that a page shows: what matches the filter, and the upstream that is open whatever it does.
+// only returns the part of a view that a page shows: the rows that match the filter, and the open upstream in any
+// case.
 func (v *View) only(filter, open string) *View {
 	part := *v
 	part.Filter, part.Upstreams = filter, nil
@@ -167,7 +169,7 @@ func (v *View) only(filter, open string) *View {
 	return &part
 }
 
-// view answers what weir is doing, as JSON: as the page has it, for other programs that show it.
+// view serves the view as JSON, for other programs that show it.
 func (b *Board) view(w http.ResponseWriter, r *http.Request) {
 	b.letters.count(r.Context(), b.Page)
 	v := b.seen().only(filterOf(r), "")
@@ -178,7 +180,7 @@ func (b *Board) view(w http.ResponseWriter, r *http.Request) {
 	sendJSON(w, r, v)
 }
 
-// count adds a row to what the page says of all.
+// count adds a row to the totals.
 func (v *View) count(r *Row) {
 	v.Allowed, v.Waited, v.Refused = v.Allowed+r.Allowed, v.Waited+r.Waited, v.Refused+r.Refused
 	v.Throttled, v.Failed = v.Throttled+r.Throttled, v.Failed+r.Failed
@@ -190,15 +192,15 @@ func (v *View) count(r *Row) {
 	}
 }
 
-// states are the words for how an upstream is, the worst last.
+// states are the states of an upstream, the worst last.
 var states = []string{"ok", "waiting", "throttled", "failing", "refusing", "paused", "half-open", "open", "trouble"}
 
-// notable is the share of attempts that have to fail or be throttled so that an operator should know.
+// notable is the share of failed or throttled attempts from which operators are notified.
 const notable = 0.05
 
 func severity(state string) int { return slices.Index(states, state) }
 
-// row is an upstream as of now, with what it did of late.
+// row returns the present state of an upstream, with its recent activity.
 func (b *Board) row(u *weir.Upstream, now time.Time) *Row {
 	r := &Row{Upstream: b.Page.StateOf(u), State: states[0], Least: -1, of: u, at: now}
 	r.add(b.histories.look(r.Name))
@@ -218,7 +220,7 @@ func (b *Board) row(u *weir.Upstream, now time.Time) *Row {
 	return r
 }
 
-// judge finds the word for how the upstream is: the worst that is so.
+// judge sets the state to the worst that applies.
 func (r *Row) judge() {
 	worst := func(is bool, state string) {
 		if is && severity(state) > severity(r.State) {
@@ -235,7 +237,7 @@ func (r *Row) judge() {
 	}
 }
 
-// add adds what the upstream did in the latest step.
+// add adds the activity of the latest step.
 func (r *Row) add(last sample, by map[weir.Reason]uint64, changes []Change) {
 	second := step.Seconds()
 	each := func(n uint64) float64 { return float64(n) / second }

@@ -22,10 +22,11 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// outside is an address of another host that a browser would use without a click.
+// outside matches addresses of other hosts that a browser would load without a click.
 var outside = regexp.MustCompile(`(src|action|srcset|data)="?(https?:)?//|<(link|base|meta|object|iframe|img)[^>]*//|@import|url\(|https?://[^"]*"[^>]*rel="?(stylesheet|preload|prefetch)|(fetch|EventSource|Request)\([^)]*//`)
 
-// The page is small though more upstreams than it shows did something else in each step, and what belongs to it asks no other host for anything.
+// The page is small even if all of twice as many upstreams as it shows were active in each step, and its files load
+// nothing from other hosts.
 func TestThePageIsSmallAndByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := make([]string, 200) // twice as many as it shows
@@ -76,7 +77,7 @@ func TestThePageIsSmallAndByItself(t *testing.T) {
 	})
 }
 
-// Under a name that is not ours there is no page: not for a browser that was led here by a name of another's.
+// The page is served only under weir's own names. A browser that reached it by another site's name gets no page.
 func TestThePageIsOnlyUnderItsNames(t *testing.T) {
 	s := open(t, policy, "up")
 	for _, path := range []string{"/", "/live", "/row?name=up", "/v1/overview", "/v1/board", "/config", "/why"} {
@@ -90,7 +91,7 @@ func TestThePageIsOnlyUnderItsNames(t *testing.T) {
 	}
 }
 
-// A row is opened by a link, and by itself; of an upstream that is not there is none.
+// A row can be opened by a link, and loaded by itself. An unknown upstream has none.
 func TestARowIsOpened(t *testing.T) {
 	names := make([]string, 150)
 	for i := range names {
@@ -114,7 +115,7 @@ func TestARowIsOpened(t *testing.T) {
 	}
 }
 
-// An opening that is over before the next step is on the plot all the same, and what the breaker did is told.
+// An opening that ends before the next step is still on the plot, and its breaker changes are listed.
 func TestABriefOpeningIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, policy, "up")
@@ -138,7 +139,7 @@ func TestABriefOpeningIsSeen(t *testing.T) {
 	})
 }
 
-// Programs are told what the page says.
+// The JSON view contains the information of the page.
 func TestTheViewAsJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, policy, "calm", "busy")

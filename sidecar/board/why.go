@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// why explains a call, by its ID.
+// why explains a call by its ID.
 func (b *Board) why(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimSpace(r.URL.Query().Get("id"))
 	if id == "" {
@@ -24,7 +24,7 @@ func (b *Board) why(w http.ResponseWriter, r *http.Request) {
 	b.show(w, r, max(code, http.StatusOK), func(p *page) { p.why(id, e) })
 }
 
-// why is that page.
+// why writes that page.
 func (p *page) why(id string, e *status.Explained) {
 	p.head("weir: explain a call", false)
 	p.put(`<header>
@@ -43,7 +43,7 @@ func (p *page) why(id string, e *status.Explained) {
 	p.put("</main>\n</body>\n</html>")
 }
 
-// askWhy is the form that asks for a call.
+// askWhy writes the form that asks for an ID.
 func (p *page) askWhy(id string) {
 	p.put(`<form method="get" action="why">
 <label>Explain a call by its X-Correlation-Id <input name="id" value="%s" type="search" maxlength="128"></label>
@@ -51,7 +51,7 @@ func (p *page) askWhy(id string) {
 </form>`, id)
 }
 
-// explained is what is known of the calls with an ID.
+// explained writes the known facts about the calls with an ID.
 func (p *page) explained(e *status.Explained) {
 	for i := range e.Calls {
 		p.call(e.Calls[i].Call, e.Calls[i].Then)
@@ -70,7 +70,7 @@ func (p *page) explained(e *status.Explained) {
 	}
 }
 
-// call is one: its result, its attempts on an axis of time, its limits, and what to change.
+// call writes one call: its result, its attempts on a time axis, its limits, and possible changes.
 func (p *page) call(c *why.Call, then []why.Line) {
 	p.put(`<section class="call" aria-label="Call"><p class="lead state %s">%s %s</p>`, stateOfCall(c), sign(stateOfCall(c)), c.Headline())
 	facts := []string{"It ended at " + c.At.UTC().Format("2006-01-02 15:04:05.000 UTC") + ", " + why.Span(c.TookMS) + " after its start."}
@@ -110,7 +110,7 @@ func (p *page) call(c *why.Call, then []why.Line) {
 	p.put("</section>")
 }
 
-// stateOfCall is the state that a call shows about its upstream.
+// stateOfCall returns the state of the upstream that a call indicates.
 func stateOfCall(c *why.Call) string {
 	switch {
 	case c.Kind == why.Refused && c.Reason == "circuit_open":
@@ -129,10 +129,10 @@ func stateOfCall(c *why.Call) string {
 	return "ok"
 }
 
-// axisUnits is how wide the axis of a timeline is, in units of its bars.
+// axisUnits is the width of the time axis in units of its bars.
 const axisUnits = 1000
 
-// timeline is what happened to each attempt, with a bar on an axis that all of them share.
+// timeline writes the history of each attempt, with bars on a shared axis.
 func (p *page) timeline(c *why.Call) {
 	if len(c.Attempts) == 0 {
 		return
@@ -166,7 +166,7 @@ func (p *page) timeline(c *why.Call) {
 		}
 		bar("rested", a.RestedMS, 0)
 		bar("waited", a.WaitedMS, 0)
-		bar(classOf(a), a.TookMS, 4) // always seen
+		bar(classOf(a), a.TookMS, 4) // always visible
 		p.put("</svg>")
 	}
 	p.put(`</ol>
@@ -183,7 +183,7 @@ func wasWere(n int, what string) string {
 	return fmt.Sprintf("%d %ss were", n, what)
 }
 
-// classOf is the color of how an attempt ended.
+// classOf returns the color for the result of an attempt.
 func classOf(a *why.Attempt) markup {
 	switch {
 	case a.Reason != "":
@@ -198,7 +198,7 @@ func classOf(a *why.Attempt) markup {
 	return "failed"
 }
 
-// decisions are those of a second.
+// decisions writes the decisions of a second.
 func (p *page) decisions(lines []why.Line) {
 	p.table("", "Time", "Upstream", "Calls", "Decision", "Limit", "Configured", "Defined in")
 	for i := range lines {
@@ -212,7 +212,7 @@ func (p *page) decisions(lines []why.Line) {
 	p.put("</tbody></table>")
 }
 
-// advice is what to change if a result was not wanted. Each field leads to its value here, and to its description.
+// advice writes how to avoid an unwanted result. Each field links to its value and to its description.
 func (p *page) advice(c *why.Call) {
 	if len(c.Change) == 0 {
 		return
@@ -237,7 +237,7 @@ func (p *page) advice(c *why.Call) {
 	p.put("</ul>")
 }
 
-// sections are those of the reference that describe fields of an upstream, by the first part of their names.
+// sections are the sections of the reference that describe an upstream's fields, by the first part of their names.
 var sections = map[string]string{
 	"store":      "docs/reference/configuration.md#store",
 	"limits":     "docs/reference/configuration.md#upstreamsnamelimitsname",
@@ -250,7 +250,7 @@ var sections = map[string]string{
 	"websocket":  "docs/reference/configuration.md#upstreamsnamewebsocket",
 }
 
-// sectionOf is the section that describes a field.
+// sectionOf returns the section that describes a field.
 func sectionOf(field string) string {
 	top, _, _ := strings.Cut(field, ".")
 	return cmp.Or(sections[top], "docs/reference/configuration.md#upstreamsname")

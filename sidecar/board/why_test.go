@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/why"
 )
 
-// stories knows one call, and of others nothing but the lines of a second.
+// stories has a record of one call. For other calls it has only the lines of a second.
 type stories struct {
 	call  *why.Call
 	lines []why.Line
@@ -29,7 +29,7 @@ func (s *stories) Find(_ context.Context, id string) ([]*why.Call, error) {
 
 func (s *stories) In(time.Time) ([]why.Line, bool) { return s.lines, s.lines != nil }
 
-// The page says why a call went as it did, by its ID, and why it cannot where it cannot; nothing of it is markup.
+// The page explains a call by its ID, or why it cannot. No text of a call becomes markup.
 func TestThePageSaysWhy(t *testing.T) {
 	s := open(t, policy, "up")
 	if code, page := s.get("/why?id=x"); code != http.StatusNotFound || !strings.Contains(page, "no record of") {
