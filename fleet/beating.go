@@ -37,6 +37,9 @@ type beating struct {
 	flying int           // copies of heartbeats without a response yet
 	alive  int64         // processes with a recent heartbeat; 0 before its first response
 	out    Standing      // the fields of the latest response that are the same for all processes
+
+	muchAt time.Duration // of the latest response that reserved much for silent processes
+	much   int64         // the part that it reserved, in millionths; 0 if there was none
 	cold   cold
 	err    error // of the latest exchange; nil if it succeeded
 
@@ -196,6 +199,9 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 	g.failing.Store(false)
 	b.cold.hears(a, b.alive)
 	b.err, b.out, b.alive = nil, *a, max(1, a.Alive)
+	if part := b.reserved(); part >= muchReserved {
+		b.muchAt, b.much = now, part
+	}
 	g.warm.Store(a.Since == 0)
 	g.fleet.alive.Store(b.alive)
 	s.asks = a.Asks

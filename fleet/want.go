@@ -31,8 +31,10 @@ func (p *lease) Want(now time.Duration, cost int64) limit.Want {
 		w.Lack = limit.LacksStore
 	} else if at.known && at.grant.Cold && !g.warm.Load() {
 		w.Lack, w.Wait = limit.LacksMemory, max(0, at.grant.Wait-(now-at.at))
-	} else if part := g.beating.reserved(); u.mode == asking && part >= muchReserved && p.spec().rule.Shape != limit.Calendar {
-		w.Lack, w.Part = limit.LacksReserved, float64(part)/Whole
+	} else if s := p.spec(); u.mode == asking && s.rule.Shape != limit.Calendar {
+		if part := g.beating.reservedWithin(now, s.recovery()); part > 0 {
+			w.Lack, w.Part = limit.LacksReserved, float64(part)/Whole
+		}
 	}
 	if w.Wait == bucket.Never || w.Lack == limit.LacksStore {
 		w.Wait = g.again(now)
@@ -46,6 +48,24 @@ const muchReserved = Whole / 10
 
 // reserved returns the part of each limit that the store reserves for known processes that are silent.
 func (b *beating) reserved() int64 { return max(0, b.out.Out-b.out.Unknown) }
+
+// reservedWithin returns the large part of each limit that is reserved for silent processes, or was at most recent ago; 0 if none.
+// When they respond again, the store counts what they could have used as used, and the limit has to recover from that.
+func (b *beating) reservedWithin(now, recent time.Duration) int64 {
+	if b.reserved() >= muchReserved || now < b.muchAt+recent {
+		return b.much
+	}
+	return 0
+}
+
+// recovery returns how long a limit that is used up takes to become available as a whole.
+func (s *spec) recovery() time.Duration {
+	if s.rule.Shape == limit.Bucket {
+		return micros(s.rule.Meter.Cap / s.rule.Meter.Drain)
+	}
+	_, most := s.stay()
+	return most
+}
 
 // again returns when a caller that needs the unavailable store should retry. It is the duration of the outage,
 // from 1s to 30s, since the end of the outage is unknown. own is held.

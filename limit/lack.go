@@ -15,7 +15,7 @@ const (
 	LacksQuota         // its part of the quota is used up
 	LacksTurn          // its part has too few units at present
 	LacksMemory        // the store does not know the usage and assumes that all is used up
-	LacksReserved      // the store reserves much of the limit for a process that stopped responding
+	LacksReserved      // the store reserves much of the limit for a process that stopped responding, or did until just now
 )
 
 var lackWords = [...]string{"", "no_part", "part_too_small", "standby_spent", "part_spent", "cold", "reserved"}
@@ -58,7 +58,7 @@ func (w Want) String() string {
 	case LacksMemory:
 		return "the store is cold: it is new or was emptied, has no record of the usage of the limit, and counts it as used up; if it was not used, run weir store init"
 	case LacksReserved:
-		return fmt.Sprintf("%.3g%% of the limit is reserved for a process that stopped responding, until it responds or outage has passed", 100*w.Part)
+		return fmt.Sprintf("%.3g%% of the limit is or was just reserved for processes that stopped responding, and the store counts it as used", 100*w.Part)
 	case LacksPart:
 		return fmt.Sprintf("%s, and the call costs more than this process's part of the limit (%.3g%%) can hold: it has to wait for the store", is, 100*w.Part)
 	case LacksQuota:

@@ -11,7 +11,7 @@ import (
 
 // A call whose caller cannot be charged because the fleet's store stopped responding waits storeWait at most, from its start, before
 // tiers without a model answer it: until this process uses its part of the limits, which is empty then. It asks again each storeLook
-// while it does not know when that is.
+// while it does not know when that is. When the store returns, the limits are empty again, and calls wait in the same way.
 const (
 	storeWait = 2 * time.Second
 	storeLook = 100 * time.Millisecond
@@ -53,7 +53,7 @@ func soon(unpaid error) (time.Duration, bool) {
 	r, ok := errors.AsType[*weir.Refusal](unpaid)
 	switch {
 	case !ok:
-	case r.Want.Lack == limit.LacksTurn:
+	case r.Want.Lack == limit.LacksTurn, r.Want.Lack == limit.LacksReserved:
 		return max(r.RetryAfter, storeLook/10), true
 	case r.Want.Lack == limit.LacksStore && r.Want.State == limit.StateHeard: // soon it is cut off, and uses its part
 		return storeLook, true

@@ -221,6 +221,7 @@ func TestEverythingInTheFileIsProduced(t *testing.T) {
 	for i, state := range limit.States {
 		do(exchange{"POST", "/v1/acquire", fmt.Sprintf(`{"upstream":"moody","operation":"lack-%d%d"}`, i+1, state), 429, refuse.RateLimitExceeded, nil})
 	}
+	do(exchange{"POST", "/v1/acquire", fmt.Sprintf(`{"upstream":"moody","operation":"lack-%d%d"}`, limit.LacksReserved, limit.StateHeard), 429, refuse.RateLimitExceeded, nil})
 	s.Upstreams = func() map[string]*weir.Upstream { panic("with a secret") }
 	do(exchange{"GET", "/v1/limits?upstream=api", "", 500, refuse.InternalError, nil})
 	s.Upstreams = func() map[string]*weir.Upstream { return all }

@@ -228,11 +228,11 @@ func (r result) judge(t *testing.T, p played, s situation) {
 	}
 	switch models := r.tiers["primary"] + r.tiers["secondary"]; p.name {
 	case "chat":
-		if most := 3 * time.Second; s != down && r.percentile(99) >= most || (s == calm || s == throttled) && models < r.calls {
+		if most := 3 * time.Second; s != down && r.percentile(99) >= most || s != down && models < r.calls {
 			t.Errorf("p99 %v, %v of %d calls; want an answer of a model within %v", r.percentile(99), r.tiers, r.calls, most)
 		}
-		if r.answered*100 < r.calls*99 || s == away && models*100 < r.calls*99 {
-			t.Errorf("%d of %d calls were answered, %d by models; want 99%%, without the store by models", r.answered, r.calls, models)
+		if r.answered*100 < r.calls*99 {
+			t.Errorf("%d of %d calls were answered; want 99%%", r.answered, r.calls)
 		}
 		if most := 5 * time.Second; r.percentile(99) > most {
 			t.Errorf("p99 %v, want at most %v", r.percentile(99), most)
