@@ -5,16 +5,22 @@ package docs
 import (
 	"fmt"
 	"go/parser"
+	"io"
+	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/seed1158cd35/weir/internal/test/drstest"
 	"github.com/seed1158cd35/weir/internal/test/served"
+	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
 var awsKeys = []string{"AWS_ACCESS_KEY_ID=AKID", "AWS_SECRET_ACCESS_KEY=SECRET", "AWS_SESSION_TOKEN=", "AWS_EC2_METADATA_DISABLED=true", "AWS_REGION=eu-west-1"}
@@ -104,6 +110,64 @@ func TestDRSFromGoWorksAsItsPageShows(t *testing.T) {
 	wantPaced(t, far, out)
 	if !strings.Contains(out, `"APICallCount":39`) || !strings.Contains(out, `"Dimensions":[["Region","Operation","Success"]]`) {
 		t.Errorf("the metrics of the design are not in\n%s", out)
+	}
+}
+
+// The lines of the page for DynamoDB write to a table that throttles. All writes succeed, and the log has what the page states.
+func TestDynamoDBFromGoWorksAsItsPageShows(t *testing.T) {
+	far, err := url.Parse(servers.Dynalite(t).Endpoint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(far)
+	var written, throttled atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".PutItem") {
+			if written.Load() > 10 && throttled.Load() < 40 {
+				throttled.Add(1)
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"}`)
+				return
+			}
+			written.Add(1)
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	samples := samplesOf(t, "docs/how-to/use-dynamodb-from-go.md", "go")
+	silent, lines, _ := strings.Cut(samples[0].Text, "\n")
+	logged, see, _ := strings.Cut(samples[1].Text, "\n")
+	if !strings.HasPrefix(silent, "guard := ") || !strings.HasPrefix(logged, "guard := ") {
+		t.Fatalf("the samples begin with %q and %q; want a guard in both", silent, logged)
+	}
+	out := runGo(t, `
+		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stdout, nil)))
+		cfg, err := awsconfig.LoadDefaultConfig(ctx)
+		if err != nil { panic(err) }
+		`+logged+"\n"+lines+`
+		name, id := aws.String("orders"), aws.String("id")
+		if _, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
+			TableName: name, BillingMode: ddbtypes.BillingModePayPerRequest,
+			AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: id, AttributeType: ddbtypes.ScalarAttributeTypeS}},
+			KeySchema: []ddbtypes.KeySchemaElement{{AttributeName: id, KeyType: ddbtypes.KeyTypeHash}},
+		}); err != nil { panic(err) }
+		if err := dynamodb.NewTableExistsWaiter(client).Wait(ctx, &dynamodb.DescribeTableInput{TableName: name}, time.Minute); err != nil { panic(err) }
+		var wg sync.WaitGroup
+		for n := range 100 {
+			wg.Go(func() {
+				item := map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: fmt.Sprint(n)}}
+				if _, err := client.PutItem(ctx, &dynamodb.PutItemInput{TableName: name, Item: item}); err != nil { panic(err) }
+			})
+		}
+		wg.Wait()
+		`+see, append(awsKeys, "AWS_ENDPOINT_URL_DYNAMODB="+s.URL)...)
+	if written.Load() != 100 || throttled.Load() != 40 {
+		t.Errorf("%d writes succeeded, %d were throttled; want 100 and 40", written.Load(), throttled.Load())
+	}
+	for _, want := range []string{"msg=throttled ", `msg="rate cut" `, "limit=writes key=orders ", "msg=limits of=aws/dynamodb/eu-west-1/"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the log has no %s:\n%s", want, out)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ var others = map[string]string{
 	"aws": "github.com/aws/aws-sdk-go-v2/aws", "awsconfig": "github.com/aws/aws-sdk-go-v2/config", "awsdrs": "github.com/aws/aws-sdk-go-v2/service/drs", "s3": "github.com/aws/aws-sdk-go-v2/service/s3",
 	"context": "context", "errors": "errors", "http": "net/http", "os": "os", "slog": "log/slog", "time": "time",
 	"synctest": "testing/synctest", "testing": "testing",
-	"lambda": "github.com/aws/aws-lambda-go/lambda", "dynamodb": "github.com/aws/aws-sdk-go-v2/service/dynamodb", "sqs": "github.com/aws/aws-sdk-go-v2/service/sqs",
+	"lambda": "github.com/aws/aws-lambda-go/lambda", "dynamodb": "github.com/aws/aws-sdk-go-v2/service/dynamodb", "ddbtypes": "github.com/aws/aws-sdk-go-v2/service/dynamodb/types", "sqs": "github.com/aws/aws-sdk-go-v2/service/sqs",
 	"awslambda": "github.com/aws/aws-sdk-go-v2/service/lambda", "grpc": "google.golang.org/grpc", "prometheus": "github.com/prometheus/client_golang/prometheus",
 	"weircw": module + "/observe/cloudwatch", "weirprom": module + "/observe/prometheus",
 }
