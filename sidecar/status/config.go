@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// A Config is which configuration is in force, and since when.
+// A Config describes the configuration in force.
 type Config struct {
 	File     string    `json:"file"`
-	Loaded   time.Time `json:"loaded"`             // what is in force
-	Pending  []string  `json:"pending,omitempty"`  // fields that have changed and need a new start
-	Store    string    `json:"store,omitempty"`    // what the store does not know of upstreams that the latest reload added
-	FailedAt time.Time `json:"failed_at,omitzero"` // of the latest reload, if it changed nothing
-	Error    string    `json:"error,omitempty"`    // why it did
+	Loaded   time.Time `json:"loaded"`             // when the configuration in force was loaded
+	Pending  []string  `json:"pending,omitempty"`  // changed fields that need a restart
+	Store    string    `json:"store,omitempty"`    // what the store does not know about upstreams that the latest reload added
+	FailedAt time.Time `json:"failed_at,omitzero"` // the latest reload, if it failed
+	Error    string    `json:"error,omitempty"`    // why it failed
 }
 
-// Print says it in a line, and what is wrong with it in others.
+// Print writes a line about the configuration, and further lines about its problems.
 func (c *Config) Print(w io.Writer) {
 	fmt.Fprintf(w, "%s, loaded %v ago\n", c.File, time.Since(c.Loaded).Round(time.Second))
 	if len(c.Pending) > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// Where nothing is delivered later, whoever asks for deliveries is told so.
+// Without deliveries, requests for them get an error that states so.
 func TestNoDeliveriesSaysSo(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest("GET", "http://127.0.0.1/v1/deliveries?status=failed", nil)
@@ -26,7 +26,7 @@ func TestNoDeliveriesSaysSo(t *testing.T) {
 	}
 }
 
-// Operators see how many deliveries wait and are dead letters, and since when; or why nobody knows.
+// Operators see how many deliveries wait and are dead letters, and since when, or why that is unknown.
 func TestStatusOfDeliveries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Page{Started: time.Now(), Upstreams: func() map[string]*weir.Upstream { return nil }}

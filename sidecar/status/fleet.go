@@ -7,34 +7,34 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A Fleet is how this process shares its limits with others.
+// A Fleet describes how this process shares its limits.
 type Fleet struct {
 	Store     string           `json:"store"`     // redis, dynamodb, file or memory
-	Client    string           `json:"client"`    // this process's name among the others
-	Instances int              `json:"instances"` // that are known, this one included
+	Client    string           `json:"client"`    // this process's name in the fleet
+	Instances int              `json:"instances"` // known processes, including this one
 	Leased    map[string]int64 `json:"leased"`    // units held and not spent, by upstream
-	AwayMS    int64            `json:"away_ms"`   // how long the store has been away; 0 if it is there
-	Why       string           `json:"why"`       // it is away; empty if it is there
-	Spent     int64            `json:"spent"`     // units let go since
+	AwayMS    int64            `json:"away_ms"`   // how long the store has been unreachable; 0 if it is reachable
+	Why       string           `json:"why"`       // why it is unreachable; empty if it is reachable
+	Spent     int64            `json:"spent"`     // units granted since then
 
-	Found *Found `json:"found,omitempty"` // of the store; nil if nobody looked
+	Found *Found `json:"found,omitempty"` // the state of the store; nil if it was not checked
 
 	Parts []Part `json:"parts"` // of the limits of each upstream
 }
 
-// A Part is how this process stands among those that share the limits of an upstream, and
-// what it may use without the store.
+// A Part describes the state of this process among those that share an upstream's limits, and its part of them, which
+// it may use without the store.
 type Part struct {
 	Upstream  string  `json:"upstream"`
 	State     string  `json:"state"`      // new, heard, cut_off, slow or out
 	Part      float64 `json:"part"`       // of each limit, from 0 to 1
-	LastsMS   int64   `json:"lasts_ms"`   // how long the store keeps it, if it is not heard again
-	Silent    float64 `json:"silent"`     // the parts of those that the store does not hear: it grants so much less
-	Unknown   float64 `json:"unknown"`    // of these, what may be held since before the store was emptied
+	LastsMS   int64   `json:"lasts_ms"`   // how long the store reserves it after the last heartbeat
+	Silent    float64 `json:"silent"`     // the parts of processes without a heartbeat, which the store does not grant to others
+	Unknown   float64 `json:"unknown"`    // the share of these that may be held since before the store was emptied
 	UnknownMS int64   `json:"unknown_ms"` // and for how much longer
 }
 
-// FleetOf is the state of a fleet now; kind is that of its store.
+// FleetOf returns the present state of a fleet. kind is the kind of its store.
 func FleetOf(f *fleet.Fleet, kind string) *Fleet {
 	away, spent := f.Alone()
 	s := &Fleet{Store: kind, Client: f.Client(), Instances: f.Alive(), Leased: f.Held(), Spent: spent}

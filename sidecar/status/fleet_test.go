@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// gone is a store that does not answer.
+// gone is a store that does not respond.
 type gone struct{ fleet.Store }
 
 func (gone) Take(context.Context, *fleet.Ask) error { return errors.New("no answer") }
@@ -42,7 +42,7 @@ func TestTheStatusTellsOfTheFleet(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		f.Start()
-		defer func() { _ = f.Close(t.Context()) }() // it cannot say that it leaves
+		defer func() { _ = f.Close(t.Context()) }() // it cannot sign off
 		for range 3 {
 			if p, err := u.Acquire(t.Context(), weir.Call{}); err == nil {
 				p.Report(outcome.Outcome{Class: outcome.OK})
@@ -61,7 +61,7 @@ func TestTheStatusTellsOfTheFleet(t *testing.T) {
 	})
 }
 
-// leased is an upstream with a limit that a fleet shares, and leases.
+// leased returns an upstream with a limit that a fleet shares and leases.
 func leased(t *testing.T) *weir.Upstream {
 	f := fleet.New(fleet.NewMemory(nil), fleet.Options{Lease: 250 * time.Millisecond})
 	u, err := weir.New("up", weir.Policy{Limits: []limit.Limit{
@@ -75,7 +75,7 @@ func leased(t *testing.T) *weir.Upstream {
 	return u
 }
 
-// A limit that is leased says how much of its burst its store never grants at once: in /v1/status and for people.
+// A leased limit reports how much of its burst the store never grants at one time, in /v1/status and as text.
 func TestWhatLeasesHoldBackIsTold(t *testing.T) {
 	u := leased(t)
 	p := &Page{Upstreams: func() map[string]*weir.Upstream { return map[string]*weir.Upstream{"up": u} }}
@@ -86,7 +86,7 @@ func TestWhatLeasesHoldBackIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, l := range r.Upstreams[0].Limits {
-		want := map[string]int64{"shared": 26, "own": 0}[l.Name] // 25.0001 of a unit: the least that is enough
+		want := map[string]int64{"shared": 26, "own": 0}[l.Name] // 25.0001 units, rounded up
 		if l.HeldBack != want || l.Full != 100-want {
 			t.Errorf("%s: %+v, want %d held back", l.Name, l, want)
 		}

@@ -7,20 +7,20 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// A Flight is a bound of what is in flight.
+// A Flight describes a concurrency bound.
 type Flight struct {
-	Operation string  `json:"operation,omitempty"` // empty if it is that of all together
+	Operation string  `json:"operation,omitempty"` // empty for the bound of all operations together
 	State     string  `json:"state"`               // fixed, calm, busy or draining
 	InFlight  int     `json:"in_flight"`
-	Held      int     `json:"held"` // of these, by attempts whose callers have left
+	Held      int     `json:"held"` // attempts among these whose callers have left
 	Bound     int     `json:"bound"`
 	Waiting   int     `json:"waiting"` // calls that wait for a slot
-	BaseMS    float64 `json:"base_ms"` // what an answer takes without a queue; 0 if it is not known yet
-	Rate      float64 `json:"rate"`    // answers in a second, at best
+	BaseMS    float64 `json:"base_ms"` // latency without a queue; 0 if it is not known yet
+	Rate      float64 `json:"rate"`    // highest number of responses per second
 	Refused   uint64  `json:"refused"`
 	Drains    uint64  `json:"drains"`
 	Probes    uint64  `json:"probes"`
-	Lost      uint64  `json:"lost,omitempty"` // permits that the program has dropped without a report
+	Lost      uint64  `json:"lost,omitempty"` // permits that the program dropped without a report
 }
 
 func flightOf(v weir.FlightView) Flight {

@@ -7,37 +7,37 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// Found is what this process found of the store that it shares limits through.
+// Found describes the store through which this process shares limits.
 type Found struct {
-	Reached bool   `json:"reached"`         // it has answered since the start
-	Looks   int    `json:"looks"`           // until it did, or until now
-	Error   string `json:"error,omitempty"` // why it did not answer when it was looked last, and what to do
-	Cold    []Cold `json:"cold,omitempty"`  // what it does not know
-	Clock   *Clock `json:"clock,omitempty"` // of stores whose clock has to be measured
+	Reached bool   `json:"reached"`         // it has responded since the start
+	Looks   int    `json:"looks"`           // number of checks until then, or until now
+	Error   string `json:"error,omitempty"` // why the last check failed, and what to do
+	Cold    []Cold `json:"cold,omitempty"`  // limits that it does not know
+	Clock   *Clock `json:"clock,omitempty"` // for stores whose clock must be measured
 }
 
-// Clock is what this process knows of the store's clock.
+// Clock is the measured clock of the store.
 type Clock struct {
 	Known         bool  `json:"known"`
-	Rough         bool  `json:"rough"`    // the store grants less than it could until it is known better
-	AheadMS       int64 `json:"ahead_ms"` // of this machine's clock
+	Rough         bool  `json:"rough"`    // the store grants less than it could until the measurement is more precise
+	AheadMS       int64 `json:"ahead_ms"` // ahead of this machine's clock
 	UncertaintyMS int64 `json:"uncertainty_ms"`
 	RoundTripMS   int64 `json:"round_trip_ms"` // the shortest
 }
 
-// Cold says that the store does not know what was used of an upstream's limits, as it is
-// new or was emptied. The limits with the same cold setting make one Cold.
+// A Cold reports that the store does not know the usage of an upstream's limits, because it is new or was emptied.
+// The limits with the same cold setting share one Cold.
 type Cold struct {
 	Upstream string `json:"upstream"`
-	Limit    string `json:"limit"`    // that which lasts longest
-	Quota    bool   `json:"quota"`    // it is one by the calendar: nothing of it goes before its window ends
+	Limit    string `json:"limit"`    // the limit that is cold for longest
+	Quota    bool   `json:"quota"`    // it is a calendar quota: nothing is granted before its window ends
 	LastsMS  int64  `json:"lasts_ms"` // at most
 
-	// Mode is what the limit's cold setting says: limit.ColdRefuse counts what is not known as used up.
+	// Mode is the limit's cold setting. limit.ColdRefuse treats unknown usage as used up.
 	Mode limit.Cold `json:"cold"`
 }
 
-// Effect describes what processes do with the limits meanwhile, for so long at most.
+// Effect describes how processes use the limits meanwhile, for at most lasts.
 func (c *Cold) Effect(lasts any) string {
 	const unknown = "the store is cold: it has no record of the usage of its limits and "
 	switch c.Mode {

@@ -12,9 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/hosts"
 )
 
-// guard turns away requests that name a host that is not ours, those of whom nobody knows who
-// sends them, and what would change something for a page of another site. A page whose name
-// was made to lead here is of the same origin, but names its own host.
+// guard refuses requests with a host name that is not weir's, requests from unknown senders, and changes that a page
+// of another site requests. A page whose name was pointed at this address has the same origin, but another host name.
 func (p *Page) guard(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !hosts.Ours(r, p.names()) {
@@ -28,7 +27,7 @@ func (p *Page) guard(h http.Handler) http.Handler {
 				p.unknown(w, r, err)
 				return
 			}
-			if !until.IsZero() { // what is sent for longer ends with the session
+			if !until.IsZero() { // a long response ends with the session
 				ctx, cancel := context.WithDeadline(r.Context(), until)
 				defer cancel()
 				r = r.WithContext(ctx)
@@ -46,8 +45,8 @@ func (p *Page) guard(h http.Handler) http.Handler {
 	})
 }
 
-// Admits reports whether a request that was let in would still be: an answer that lasts asks it now and then, as a reload
-// may have taken away the token, the certificates or the name by which it was.
+// Admits reports whether an admitted request would still be admitted. A long response calls it regularly, because a
+// reload may have removed the token, the certificates or the name with which it was admitted.
 func (p *Page) Admits(r *http.Request) error {
 	if !hosts.Ours(r, p.names()) {
 		return fmt.Errorf("the host %q is no longer a name of the admin listener", r.Host)
@@ -72,11 +71,10 @@ func (p *Page) refuse(w http.ResponseWriter, why string, status int, message str
 	problem(w, status, message)
 }
 
-// errElsewhere is for those who come from another machine to a weir that has been told of
-// nobody.
+// errElsewhere refuses requests from other machines while no authentication is configured.
 var errElsewhere = errors.New("without authentication, other machines may read only metrics and health; configure a token with admin: true")
 
-// unknown answers one of whom nobody knows who it is: a browser that asks for a page is asked for a token.
+// unknown answers an unknown sender. A browser that requests a page gets the form for a token.
 func (p *Page) unknown(w http.ResponseWriter, r *http.Request, err error) {
 	a := p.auth()
 	page := r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") && strings.LastIndexByte(r.URL.Path, '/') == 0
@@ -104,8 +102,8 @@ func (p *Page) auth() *auth.Auth {
 	return p.Auth()
 }
 
-// known is who asks, by its token, its certificate or the cookie of its browser, or why nobody knows; "" if nobody has to be
-// known. until is when a cookie ends, zero of all others.
+// known returns the sender's name by its token, certificate or cookie, or an error if it is unknown. The name is ""
+// if no authentication is required. until is when a cookie expires, zero for other senders.
 func (p *Page) known(r *http.Request) (name string, until time.Time, err error) {
 	a := p.auth()
 	if a.Open() && auth.Remote(r) {
@@ -124,8 +122,8 @@ func (p *Page) known(r *http.Request) (name string, until time.Time, err error) 
 	return name, time.Time{}, err
 }
 
-// forAll reports whether a path shows no keys and changes nothing. With admin_auth: all there is none but the look of the
-// form that asks for a token.
+// forAll reports whether a path needs no authentication: it shows no keys and changes nothing. With admin_auth: all,
+// only the style sheet of the sign-in form does not.
 func (p *Page) forAll(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/metrics", "/livez", "/healthz", "/readyz":

@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/auth"
 )
 
-// Who comes from elsewhere sees metrics and health; all else is for those who are known. On
-// loopback nobody is asked for a token that is not configured.
+// Senders from other machines can read metrics and health. Everything else requires authentication. On loopback, no
+// token is required if none is configured.
 func TestWhoMayAskTheAdminListener(t *testing.T) {
 	const secret = "the-secret-of-the-operators"
 	known := &auth.Auth{Tokens: []auth.Token{{Name: "ops", SHA256: auth.Hash(secret)}}}
@@ -22,7 +22,7 @@ func TestWhoMayAskTheAdminListener(t *testing.T) {
 		all    bool
 		at     net.IP
 		header string
-		health int // of what is for everyone
+		health int // status of public paths
 		rest   int
 	}{
 		{"loopback, no tokens", &auth.Auth{}, false, here, "", 200, 200},
@@ -52,7 +52,7 @@ func TestWhoMayAskTheAdminListener(t *testing.T) {
 		} {
 			method, path, _ := cut(target)
 			got := ask(h, method, path, `{"upstream":"s3","do":"reset"}`, "Authorization: "+c.header).Code
-			if want == 200 && (got == 301 || got == 307 || got == 404) { // it came in, and there is no such page
+			if want == 200 && (got == 301 || got == 307 || got == 404) { // it was admitted, and the page does not exist
 				got = 200
 			}
 			if got != want {

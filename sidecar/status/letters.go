@@ -10,24 +10,24 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// Deliveries are those that are kept, by upstream.
+// Deliveries are the numbers of stored deliveries, by upstream.
 type Deliveries struct {
-	Error     string    `json:"error,omitempty"` // why nobody knows
+	Error     string    `json:"error,omitempty"` // why they are unknown
 	Upstreams []Letters `json:"upstreams"`
 }
 
-// Letters are the deliveries to an upstream, by where they stand.
+// Letters are the numbers of deliveries to an upstream, by status.
 type Letters struct {
 	Upstream    string    `json:"upstream"`
 	Waiting     int64     `json:"waiting"`                // created or queued
-	WaitingFrom time.Time `json:"waiting_since,omitzero"` // when the oldest of them was accepted
+	WaitingFrom time.Time `json:"waiting_since,omitzero"` // when the oldest waiting delivery was accepted
 	Processing  int64     `json:"processing"`
 	Completed   int64     `json:"completed"`
 	Failed      int64     `json:"failed"` // dead letters
 	FailedSince time.Time `json:"failed_since,omitzero"`
 }
 
-// Kept are deliveries as people work them by hand: those of delivery.Queue.
+// Kept is the part of delivery.Queue with which operators handle deliveries.
 type Kept interface {
 	List(ctx context.Context, f delivery.Filter, cursor string, most int) (page []delivery.Delivery, next string, err error)
 	Redrive(ctx context.Context, f delivery.Filter, most int) (int, error)
@@ -36,11 +36,11 @@ type Kept interface {
 
 var _ Kept = delivery.Queue(nil)
 
-// counting bounds how long the deliveries' queue is asked.
+// counting bounds the time for counting deliveries.
 const counting = 2 * time.Second
 
-// Counted are the deliveries of the queue now; nil if nothing is delivered later. A store that does not answer is waited for
-// for two seconds.
+// Counted returns the present numbers of deliveries; nil if deliveries are not configured. It waits at most two
+// seconds for the store.
 func (p *Page) Counted(ctx context.Context) *Deliveries {
 	if p.Counts == nil {
 		return nil

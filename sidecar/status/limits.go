@@ -17,19 +17,19 @@ type Limit struct {
 	Key       string    `json:"key,omitempty"`
 	Unit      string    `json:"unit"`
 	Shape     string    `json:"shape"`             // bucket, rolling or fixed
-	Rule      string    `json:"rule"`              // as configured, and what it has learned: "3000/s burst 300", "unknown rate, now 0.9/s, lowered from 1.8/s 14s ago"
+	Rule      string    `json:"rule"`              // the configured rule, and the learned rate: "3000/s burst 300", "unknown rate, now 0.9/s, lowered from 1.8/s 14s ago"
 	Rate      float64   `json:"rate"`              // in force, per second
-	Left      int64     `json:"left"`              // units that could go now
+	Left      int64     `json:"left"`              // units available now
 	Full      int64     `json:"full"`              // units when full
-	HeldBack  int64     `json:"held_back"`         // of a burst that a fleet shares: what its store never grants at once, as leases may be spent later
+	HeldBack  int64     `json:"held_back"`         // units of a shared burst that the store never grants at one time, because leases may be spent later
 	ResetMS   int64     `json:"reset_ms"`          // until full; if fixed, until the window ends
-	ResetAt   time.Time `json:"reset_at,omitzero"` // when it ends, in its zone; only if fixed
+	ResetAt   time.Time `json:"reset_at,omitzero"` // the end of the window, in its zone; only if fixed
 	PausedMS  int64     `json:"paused_ms"`         // how long a hint still stops all callers
-	KeysKnown int       `json:"keys_known"`        // keys of a limit that has a scope
-	AgeMS     int64     `json:"age_ms,omitempty"`  // of a limit that a fleet shares: since the store spoke
+	KeysKnown int       `json:"keys_known"`        // keys of a limit with a scope
+	AgeMS     int64     `json:"age_ms,omitempty"`  // of a shared limit: time since the store's last report
 }
 
-// limitOf is the state of a limit as it was seen.
+// limitOf converts a limit's state.
 func limitOf(l weir.LimitView) Limit {
 	out := Limit{
 		Name: l.Limit.Name, Key: l.Key, Unit: l.Limit.UnitName(), Shape: l.Limit.Shape.String(), Rule: l.Limit.At(l.Level),
@@ -42,19 +42,19 @@ func limitOf(l weir.LimitView) Limit {
 	return out
 }
 
-// Of is what is left for one user, tenant or whatever else limits are kept by: the answer to GET /v1/limits.
+// Of is the response to GET /v1/limits: the remaining units for one user, tenant or other scope.
 type Of struct {
-	Upstreams []OfUpstream `json:"upstreams"` // those with such limits, by name; limits that callers have here are those of one, too
+	Upstreams []OfUpstream `json:"upstreams"` // upstreams with such limits, by name; callers' limits are an upstream too
 }
 
-// OfUpstream is what is left under an upstream's limits.
+// OfUpstream contains the remaining units of an upstream's limits.
 type OfUpstream struct {
 	Name    string  `json:"name"`
 	Limits  []Limit `json:"limits"`
-	Unknown []Limit `json:"unknown,omitempty"` // limits that a fleet shares, of which this process has not heard; name, key and rule alone
+	Unknown []Limit `json:"unknown,omitempty"` // shared limits without a report to this process; only name, key and rule are set
 }
 
-// limits answers what remains, and when it resets, for the keys that the query names: ?user=alice, by any scope of a limit.
+// limits serves the remaining units and the resets for the keys in the query: ?user=alice, by any scope of a limit.
 func (p *Page) limits(w http.ResponseWriter, r *http.Request) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil || len(query) == 0 {

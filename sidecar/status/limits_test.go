@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Operators see what remains for anyone, under the limits of all upstreams, and leave no trace by looking.
+// Operators can read what remains for any key, under the limits of all upstreams. Reading leaves no trace.
 func TestOperatorsSeeTheLimitsOfAnyKey(t *testing.T) {
 	u := paced(t)
 	p, err := u.Acquire(context.Background(), weir.Call{Operation: "put", Keys: map[string]string{"tenant": "acme!"}, Cost: map[string]int64{"requests": 400}})
@@ -18,7 +18,7 @@ func TestOperatorsSeeTheLimitsOfAnyKey(t *testing.T) {
 	}
 	defer p.Report(outcome.Outcome{Class: outcome.OK})
 	pg := page(t, u)
-	pg.Name = func(scope, key string) string { return key + "!" } // as keys are kept that are hidden
+	pg.Name = func(scope, key string) string { return key + "!" } // the stored form of hidden keys
 	h := pg.Handler()
 	for _, c := range []struct {
 		query string

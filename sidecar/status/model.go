@@ -10,10 +10,10 @@ import (
 	"github.com/seed1158cd35/weir/cascade/similar"
 )
 
-// A Model is what an upstream has that is a language model. Times are in milliseconds.
+// A Model is the state of an upstream that is a language model. Times are in milliseconds.
 type Model struct {
 	Tiers []Tier `json:"tiers,omitempty"`
-	Cache *Cache `json:"cache,omitempty"` // nil if nothing is kept
+	Cache *Cache `json:"cache,omitempty"` // nil if responses are not cached
 }
 
 // A Tier is one step of its cascade.
@@ -23,13 +23,13 @@ type Tier struct {
 	State      string  `json:"state"` // of its breaker: closed, open or half-open
 	Why        string  `json:"why,omitempty"`
 	ForMS      int64   `json:"for_ms"`   // how long it stays open
-	TakesMS    int64   `json:"takes_ms"` // the median of what its answers took lately
+	TakesMS    int64   `json:"takes_ms"` // the recent median latency of its answers
 	Answered   int64   `json:"answered"`
 	Failed     int64   `json:"failed"`
-	Skipped    int64   `json:"skipped"` // calls that did not ask it: its breaker was open, or there was no time
+	Skipped    int64   `json:"skipped"` // calls that skipped it, because its breaker was open or the time too short
 }
 
-// A Cache is what is kept, and how often it served.
+// A Cache is the size of the response cache, and how often it served responses.
 type Cache struct {
 	Entries int64 `json:"entries"`
 	Bytes   int64 `json:"bytes"`
@@ -41,14 +41,14 @@ type Cache struct {
 	Similar *Similar `json:"similar,omitempty"` // nil if questions are not compared
 }
 
-// Similar is the questions that are compared, and for how many another one like it was found.
+// Similar counts the compared questions, and how often a similar one was found.
 type Similar struct {
 	Questions int64 `json:"questions"`
 	Bytes     int64 `json:"bytes"`
 	Found     int64 `json:"found"`
 }
 
-// ModelOf is the state of a cascade and a cache now; either may be nil, and so may the questions of the cache.
+// ModelOf returns the present state of a cascade and a cache. Each argument may be nil.
 func ModelOf(tiers *cascade.Cascade, kept *cache.Cache, questions *similar.Index) *Model {
 	m := &Model{}
 	if tiers != nil {
@@ -85,7 +85,7 @@ func (m *Model) print(w io.Writer) {
 	}
 }
 
-// causeOf is the cause of a breaker's phase; "" of one that has always been in it.
+// causeOf returns the cause of a breaker's phase; "" if it has always been in this phase.
 func causeOf(c breaker.Cause) string {
 	if c == breaker.Unset {
 		return ""

@@ -11,19 +11,19 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// A Pause is whom nobody may call for, for now: those who are charged to a limit, under
-// one key if there is one, those of a pool, or of an operation; or all.
+// A Pause stops calls for a time: all calls of the upstream, or the calls that are charged to a limit (or one key of
+// it), to a pool, or of an operation.
 type Pause struct {
 	Of        string    `json:"of"` // upstream, limit, key, pool or operation
 	Limit     string    `json:"limit,omitempty"`
-	Scope     string    `json:"scope,omitempty"` // what the key is
+	Scope     string    `json:"scope,omitempty"` // the scope of the key
 	Key       string    `json:"key,omitempty"`
 	Pool      string    `json:"pool,omitempty"`
 	Operation string    `json:"operation,omitempty"`
-	Reason    string    `json:"reason"`            // rate, quota, hand, or hand here: for this process alone
-	LeftMS    int64     `json:"left_ms"`           // -1 if until it is resumed
-	ResetAt   time.Time `json:"reset_at,omitzero"` // of a quota, if the upstream said when it is there again
-	By        string    `json:"by,omitempty"`      // the process that was told first
+	Reason    string    `json:"reason"`            // rate, quota, hand, or hand here: for this process only
+	LeftMS    int64     `json:"left_ms"`           // -1 if it lasts until it is resumed
+	ResetAt   time.Time `json:"reset_at,omitzero"` // when the quota resets, if the upstream reported that
+	By        string    `json:"by,omitempty"`      // the process that received it first
 }
 
 func pauseOf(v *weir.PauseView) Pause {
@@ -37,26 +37,26 @@ func pauseOf(v *weir.PauseView) Pause {
 	return p
 }
 
-// Whom names it for people.
+// Whom describes the paused calls for people.
 func (p *Pause) Whom() string {
 	of := pause.Subject{Kind: pause.KindOf(p.Of), Name: cmp.Or(p.Limit, p.Pool, p.Operation), Scope: p.Scope, Key: p.Key}
 	return of.String()
 }
 
-// A Pausing is an order to pause calls, or to go on with them.
+// A Pausing is an order to pause or resume calls.
 type Pausing struct {
 	Upstream  string  `json:"upstream"`
 	Do        string  `json:"do"` // pause or resume
 	Limit     string  `json:"limit"`
-	Key       *string `json:"key"` // of the limit; without it all of them are meant
+	Key       *string `json:"key"` // of the limit; nil means all keys
 	Pool      *string `json:"pool"`
 	Operation string  `json:"operation"`
-	For       string  `json:"for"`  // how long; "" means until resumed
-	Here      bool    `json:"here"` // in this process alone
+	For       string  `json:"for"`  // duration; "" means until resumed
+	Here      bool    `json:"here"` // in this process only
 }
 
-// Resumed is the answer to an order to resume: the upstream as it is then, and how many
-// pauses were lifted.
+// Resumed is the response to an order to resume: the state of the upstream afterwards, and how many pauses were
+// lifted.
 type Resumed struct {
 	Upstream
 	Lifted int `json:"lifted"`
@@ -82,7 +82,7 @@ func (p *Page) pause(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Hold carries out an order, and says how many pauses it has lifted. An error says what is wrong with it.
+// Hold carries out an order, and returns how many pauses it lifted. An error describes the mistake in the order.
 func (p *Page) Hold(o Pausing) (lifted int, err error) {
 	u := p.Upstreams()[o.Upstream]
 	if u == nil {
@@ -112,7 +112,7 @@ func (o *Pausing) carryOut(u *weir.Upstream, name namer) (lifted int, err error)
 	return 0, fmt.Errorf("do %q: want pause or resume", o.Do)
 }
 
-// subject is whom an order is about: all, if it names nobody.
+// subject returns the calls that an order concerns: all calls if it names none.
 func (o *Pausing) subject(u *weir.Upstream, name namer) (of pause.Subject, err error) {
 	n := 0
 	for _, named := range []bool{o.Limit != "", o.Pool != nil, o.Operation != ""} {
@@ -138,7 +138,7 @@ func (o *Pausing) subject(u *weir.Upstream, name namer) (of pause.Subject, err e
 	return pause.All(), nil
 }
 
-// A namer is how the keys that people name are kept.
+// A namer converts a key that an operator enters to its stored form.
 type namer = func(scope, key string) string
 
 func (p *Page) name(scope, key string) string {
@@ -148,7 +148,7 @@ func (p *Page) name(scope, key string) string {
 	return p.Name(scope, key)
 }
 
-// scopeOf is what the keys of a limit are.
+// scopeOf returns the scope of a limit.
 func scopeOf(u *weir.Upstream, name string) string {
 	for _, l := range u.Policy().Limits {
 		if l.Name == name {

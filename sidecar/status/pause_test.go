@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// paced is an upstream with a limit for all, one by tenant, and two operations.
+// paced returns an upstream with a limit for all, a limit per tenant, and two operations.
 func paced(t testing.TB) *weir.Upstream {
 	rate := bucket.Rate{Amount: 1000, Per: time.Second, Burst: 1000}
 	return upstream(t, "s3", weir.Policy{
@@ -21,14 +21,14 @@ func paced(t testing.TB) *weir.Upstream {
 	})
 }
 
-// What is ordered over HTTP holds whom it names, is shown, and can be lifted.
+// An order over HTTP pauses the named calls, is shown, and can be lifted.
 func TestPausesAreOrderedByHand(t *testing.T) {
 	call := weir.Call{Operation: "put", Keys: map[string]string{"tenant": "acme"}, Pool: "k/m"}
 	others := []weir.Call{{Operation: "get", Keys: map[string]string{"tenant": "other"}, Pool: "k/n"}}
 	for _, c := range []struct {
 		names  string
 		want   Pause
-		others bool // are held, too
+		others bool // are paused too
 	}{
 		{``, Pause{Of: "upstream"}, true},
 		{`"limit":"all"`, Pause{Of: "limit", Limit: "all"}, true},

@@ -60,7 +60,7 @@ func printLimits(w io.Writer, limits []Limit) {
 	}
 }
 
-// RateNow is that in force. A window of the calendar has none: all of it may go at once.
+// RateNow returns the rate in force. A calendar window has none: the amount may be used all at one time.
 func (l *Limit) RateNow() string {
 	if !l.ResetAt.IsZero() {
 		return "-"
@@ -68,7 +68,7 @@ func (l *Limit) RateNow() string {
 	return fmt.Sprintf("%.4g/s", l.Rate)
 }
 
-// Held is what is held back of the burst, for people; empty if that is nothing.
+// Held describes the part of the burst that is held back; "" if there is none.
 func (l *Limit) Held() string {
 	if l.HeldBack == 0 {
 		return ""
@@ -76,7 +76,7 @@ func (l *Limit) Held() string {
 	return fmt.Sprintf(", %d held back", l.HeldBack)
 }
 
-// FullIn is how long until all of it is there, for people.
+// FullIn describes how long it takes until all units are available.
 func (l *Limit) FullIn() string {
 	in := zero(l.ResetMS, "now")
 	if !l.ResetAt.IsZero() {
@@ -110,7 +110,7 @@ func printBreakers(w io.Writer, breakers []Breaker) {
 	}
 }
 
-// PrintPauses writes the pauses of an upstream as a table for people.
+// PrintPauses writes the pauses of an upstream as a table.
 func PrintPauses(w io.Writer, u Upstream) error {
 	if u.PausesInAll == 0 {
 		_, err := fmt.Fprintf(w, "%s has no pauses\n", u.Name)
@@ -134,7 +134,7 @@ func printPauses(w io.Writer, pauses []Pause, all int) {
 	}
 }
 
-// Long is how long it lasts, for people.
+// Long describes how long the pause lasts.
 func (p *Pause) Long() string {
 	long := ms(p.LeftMS).String()
 	if p.LeftMS < 0 {

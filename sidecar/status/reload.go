@@ -5,10 +5,10 @@ import (
 	"net/http"
 )
 
-// ErrStopping means that a program is about to end, and takes no more orders.
+// ErrStopping means that the program is shutting down and accepts no more orders.
 var ErrStopping = errors.New("draining: this weir is shutting down")
 
-// reload has the file read again.
+// reload reloads the configuration file.
 func (p *Page) reload(w http.ResponseWriter, r *http.Request) {
 	err := p.Reload(r.Context(), p.Who(r))
 	switch {
@@ -21,7 +21,7 @@ func (p *Page) reload(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Who sent a request: the name that weir knows the sender by, or its address.
+// Who returns the sender of a request: its known name, or its address.
 func (p *Page) Who(r *http.Request) string {
 	if name, _, err := p.known(r); err == nil && name != "" {
 		return name
@@ -29,7 +29,7 @@ func (p *Page) Who(r *http.Request) string {
 	return r.RemoteAddr
 }
 
-// config is which configuration is in force; nil if nobody says.
+// config returns the configuration in force; nil if it is unknown.
 func (p *Page) config() *Config {
 	if p.Config == nil {
 		return nil

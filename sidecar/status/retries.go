@@ -10,26 +10,27 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Retries are how retries of an upstream fared since this process began. Times are in milliseconds.
+// Retries are the results of an upstream's retries since this process started. Times are in milliseconds.
 type Retries struct {
-	Made        uint64   `json:"made"` // attempts that were not the first of their call
+	Made        uint64   `json:"made"` // attempts after the first of their call
 	Succeeded   uint64   `json:"succeeded"`
 	SuccessRate float64  `json:"success_rate"` // from 0 to 1
 	MeanMS      float64  `json:"mean_ms"`      // from the permit to the outcome
 	P99MS       float64  `json:"p99_ms"`
-	Breaks      uint64   `json:"breaks"` // times that a breaker opened that was closed
+	Breaks      uint64   `json:"breaks"` // how often a closed breaker opened
 	Last        *Failure `json:"last_error,omitempty"`
 }
 
-// A Failure is the latest attempt that failed, retry or not.
+// A Failure is the latest failed attempt, retry or not.
 type Failure struct {
 	At        time.Time `json:"at"`
 	Operation string    `json:"operation"`
 	Class     string    `json:"class"`
-	Code      string    `json:"code,omitempty"` // the upstream's own word for it
+	Code      string    `json:"code,omitempty"` // the upstream's error code
 }
 
-// RetriesOf returns the retries of an upstream at now. It returns nil if nothing was repeated, nothing failed and no breaker opened.
+// RetriesOf returns the retries of an upstream at now. It returns nil if there were no retries, no failures and no
+// open breakers.
 func RetriesOf(u *weir.Upstream, now time.Time) *Retries { return retriesOf(u.Retries(), now) }
 
 func retriesOf(v weir.RetryView, now time.Time) *Retries {
@@ -47,7 +48,7 @@ func retriesOf(v weir.RetryView, now time.Time) *Retries {
 	return r
 }
 
-// longestCode is how much of an upstream's word is shown.
+// longestCode is how many bytes of an upstream's error code are shown.
 const longestCode = 64
 
 func shorten(code string) string { return strings.ToValidUTF8(code[:min(len(code), longestCode)], "") }

@@ -15,27 +15,27 @@ import (
 	"github.com/seed1158cd35/weir/internal/auth"
 )
 
-// sessionLength is how long a browser that has shown a token is known by its cookie.
+// sessionLength is how long a cookie is valid for a browser that has sent a token.
 const sessionLength = time.Hour
 
-// cookieName is that of the cookie. Cookies do not tell ports of a host apart, so weirs on one host take it from each
-// other; and other programs there may see it, which is why it is good from one address only.
+// cookieName is the name of the cookie. Cookies do not distinguish the ports of a host, so weirs on one host
+// overwrite each other's. Other programs on the host may also receive it, so it is valid from one address only.
 const cookieName = "weir_session"
 
-// sessions are browsers that have shown a token. Of them only those are kept that have logged out: a cookie says by whom, until when and from which
-// address it is good, and is signed with a secret of this process and with the hash of the token, so that it ends with
-// either. The zero value is ready; it is safe for concurrent use.
+// sessions are browsers that have sent a token. Only sessions that were logged out are stored. A cookie contains the
+// token's name, its expiry and the address from which it is valid. It is signed with a secret of this process and the
+// hash of the token, so that it ends with either. The zero value is ready. It is safe for concurrent use.
 type sessions struct {
 	once   sync.Once
 	secret [32]byte
 	wrong  tries
 
 	mu      sync.Mutex
-	revoked map[string]time.Time // signatures of sessions that were ended, until they would have ended anyway
-	before  time.Time            // no session that began before is good
+	revoked map[string]time.Time // signatures of logged-out sessions, until they would have expired
+	before  time.Time            // sessions that began before this instant are invalid
 }
 
-// maxRevoked bounds how many ended sessions are told apart; one more ends all sessions.
+// maxRevoked bounds the number of stored logged-out sessions. One more ends all sessions.
 const maxRevoked = 10_000
 
 // revoke ends the session of a request.
@@ -62,7 +62,7 @@ func (s *sessions) revoke(r *http.Request, a *auth.Auth, now time.Time) {
 	s.revoked[c.Value] = until
 }
 
-// ended reports whether a session that is signed was ended by its browser.
+// ended reports whether a signed session was logged out.
 func (s *sessions) ended(value string, until time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *sessions) ended(value string, until time.Time) bool {
 	return revoked || until.Add(-sessionLength).Before(s.before)
 }
 
-// sign is the signature of a session.
+// sign returns the signature of a session.
 func (s *sessions) sign(until, from string, t *auth.Token) string {
 	s.once.Do(func() { _, _ = rand.Read(s.secret[:]) }) // never fails
 	m := hmac.New(sha256.New, s.secret[:])
@@ -79,22 +79,22 @@ func (s *sessions) sign(until, from string, t *auth.Token) string {
 	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 }
 
-// cookie is that of a browser at an address that has shown the token.
+// cookie returns the cookie for a browser at an address that has sent the token.
 func (s *sessions) cookie(r *http.Request, t *auth.Token, now time.Time) *http.Cookie {
-	until := strconv.FormatInt(now.Add(sessionLength).Unix(), 10) + "-" + rand.Text() // two sessions of one second end apart
+	until := strconv.FormatInt(now.Add(sessionLength).Unix(), 10) + "-" + rand.Text() // two sessions of the same second must differ
 	value := until + "." + t.Name + "." + s.sign(until, addressOf(r), t)
 	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: int(sessionLength.Seconds()), HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode}
 }
 
-// who is the name of the token that a browser has shown, and until when that holds; false if it has shown none that is
-// good now.
+// who returns the name of the token that a browser has sent, and until when the session is valid. It returns false if
+// there is no valid session.
 func (s *sessions) who(r *http.Request, a *auth.Auth, now time.Time) (name string, until time.Time, ok bool) {
 	c, err := r.Cookie(cookieName)
 	if err != nil || a == nil {
 		return "", until, false
 	}
 	at, rest, _ := strings.Cut(c.Value, ".")
-	i := strings.LastIndexByte(rest, '.') // names may have dots
+	i := strings.LastIndexByte(rest, '.') // names may contain dots
 	end, _, _ := strings.Cut(at, "-")
 	second, err := strconv.ParseInt(end, 10, 64)
 	if until = time.Unix(second, 0); err != nil || i < 0 || !now.Before(until) {
@@ -108,7 +108,7 @@ func (s *sessions) who(r *http.Request, a *auth.Auth, now time.Time) (name strin
 	return "", until, false
 }
 
-// addressOf is the address that a request comes from, without its port.
+// addressOf returns the address from which a request comes, without its port.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -117,7 +117,7 @@ func addressOf(r *http.Request) string {
 	return host
 }
 
-// login lets a browser in that shows a token, for as long as a session lasts.
+// login starts a session for a browser that sends a valid token.
 func (p *Page) login(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
@@ -148,13 +148,13 @@ func tooMany(w http.ResponseWriter, wait time.Duration) (seconds string) {
 	return seconds
 }
 
-// tokenOf is the token with a secret; nil if there is none.
+// tokenOf returns the token with a secret; nil if there is none.
 func tokenOf(a *auth.Auth, secret string) (found *auth.Token) {
 	if a == nil {
 		return nil
 	}
 	hash := auth.Hash(secret)
-	for i := range a.Tokens { // all of them, so that the time taken tells nothing
+	for i := range a.Tokens { // all tokens, so that the duration reveals nothing
 		if t := &a.Tokens[i]; hmac.Equal(hash[:], t.SHA256[:]) {
 			found = t
 		}
@@ -162,14 +162,14 @@ func tokenOf(a *auth.Auth, secret string) (found *auth.Token) {
 	return found
 }
 
-// logout ends the session of a browser, and has the browser forget its cookie.
+// logout ends the session of a browser, and deletes its cookie.
 func (p *Page) logout(w http.ResponseWriter, r *http.Request) {
 	p.sessions.revoke(r, p.auth(), time.Now())
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, "./", http.StatusSeeOther)
 }
 
-// Session is the name of the token by which a browser is known; "" of one that is known in another way.
+// Session returns the name of the token of a browser's session; "" if it has none.
 func (p *Page) Session(r *http.Request) string {
 	name, _, _ := p.sessions.who(r, p.auth(), time.Now())
 	return name

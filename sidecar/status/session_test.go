@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/auth"
 )
 
-// A window is a browser, seen from an admin listener that others reach.
+// A window is a browser that uses an admin listener from another machine.
 type window struct {
 	http.Handler
 	from   string
@@ -41,7 +41,7 @@ func (b *window) send(method, path, form string, header ...string) *httptest.Res
 	return w
 }
 
-// login shows a token, and keeps the cookie.
+// login sends a token, and keeps the cookie.
 func (b *window) login(token string) *httptest.ResponseRecorder {
 	w := b.send("POST", "/login", url.Values{"token": {token}}.Encode(), "Origin", "http://weir.test:8081")
 	for _, c := range w.Result().Cookies() {
@@ -52,7 +52,7 @@ func (b *window) login(token string) *httptest.ResponseRecorder {
 
 const opsToken, otherToken = "the-secret-of-the-operators", "the-secret-of-the-others"
 
-// office is an admin listener that others reach, and what it knows of them.
+// office returns an admin listener for other machines, and its tokens.
 func office(t *testing.T) (*window, *auth.Auth) {
 	a := &auth.Auth{Tokens: []auth.Token{{Name: "ops.eu", SHA256: auth.Hash(opsToken)}, {Name: "other", SHA256: auth.Hash(otherToken)}}}
 	p := page(t, upstream(t, "s3", weir.Policy{}))
@@ -71,7 +71,8 @@ func office(t *testing.T) (*window, *auth.Auth) {
 	return &window{Handler: p.Handler(), from: "10.0.0.9"}, a
 }
 
-// A browser that has shown a token is known by its cookie, from its address and for an hour, until the token goes.
+// A browser that has sent a token is known by its cookie, from its address and for an hour, until the token is
+// removed.
 func TestABrowserSignsIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, a := office(t)
@@ -133,7 +134,7 @@ func TestABrowserSignsIn(t *testing.T) {
 	})
 }
 
-// A form of another site, a GET and a host that is not ours sign nobody in.
+// A form of another site, a GET and a foreign host name start no session.
 func TestOnlyOurFormSignsIn(t *testing.T) {
 	b, _ := office(t)
 	form := url.Values{"token": {opsToken}}.Encode()
@@ -155,7 +156,7 @@ func TestOnlyOurFormSignsIn(t *testing.T) {
 	}
 }
 
-// Wrong tokens are bounded for each address, and for all; right ones are not, and other addresses go on meanwhile.
+// Wrong tokens are limited per address and in total. Right tokens are not, and other addresses are not affected.
 func TestWrongTokensAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := office(t)
@@ -204,7 +205,7 @@ func TestWrongTokensAreBounded(t *testing.T) {
 	})
 }
 
-// What is under way for a browser ends with its session.
+// A response in progress for a browser ends with its session.
 func TestALivePageEndsWithItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := office(t)

@@ -1,6 +1,5 @@
-// Package status shows a running weir to its operators: health, the state of
-// limits and breakers as JSON, metrics, and the switches that are worked by hand.
-// It is for the admin listener, which is on loopback unless told otherwise.
+// Package status shows a running weir to its operators: health, the state of limits and breakers as JSON, metrics,
+// and manual controls. It is served by the admin listener, which is on loopback by default.
 package status
 
 import (
@@ -29,19 +28,19 @@ type Report struct {
 	Draining   bool        `json:"draining"`
 	Config     *Config     `json:"config,omitempty"`     // nil if there is no file
 	Fleet      *Fleet      `json:"fleet,omitempty"`      // nil if nothing is shared
-	Deliveries *Deliveries `json:"deliveries,omitempty"` // nil if nothing is delivered later
+	Deliveries *Deliveries `json:"deliveries,omitempty"` // nil if deliveries are not configured
 	Troubles   []Trouble   `json:"troubles,omitempty"`
 	Upstreams  []Upstream  `json:"upstreams"`
 }
 
-// A Trouble is what keeps weir from doing what its file says.
+// A Trouble is a condition that prevents weir from following its configuration.
 type Trouble struct {
 	With     string `json:"with"`
-	Upstream string `json:"upstream,omitempty"` // that cannot be called; "" if all can
+	Upstream string `json:"upstream,omitempty"` // the upstream that cannot be called; "" if all can be called
 	Error    string `json:"error"`
 	Help     string `json:"help"`
 
-	Since time.Time `json:"since,omitzero"` // zero if that is not known
+	Since time.Time `json:"since,omitzero"` // zero if unknown
 }
 
 // An Upstream is the state of one upstream. Times are in milliseconds.
@@ -50,9 +49,9 @@ type Upstream struct {
 	Limits      []Limit   `json:"limits"`
 	Breakers    []Breaker `json:"breakers"`
 	RetriesLeft int64     `json:"retries_left"`
-	Retries     *Retries  `json:"retries,omitempty"`      // nil if nothing was repeated, nothing failed and no breaker opened
-	Pauses      []Pause   `json:"pauses,omitempty"`       // those that last longest first
-	PausesInAll int       `json:"pauses_known,omitempty"` // how many there are
+	Retries     *Retries  `json:"retries,omitempty"`      // nil if there were no retries, no failures and no open breakers
+	Pauses      []Pause   `json:"pauses,omitempty"`       // the longest first
+	PausesInAll int       `json:"pauses_known,omitempty"` // total number
 	Flights     []Flight  `json:"in_flight,omitempty"`
 	Model       *Model    `json:"model,omitempty"` // nil unless it is a language model
 }
@@ -63,7 +62,7 @@ type Breaker struct {
 	State    string `json:"state"`
 	Why      string `json:"why,omitempty"`
 	Failures int    `json:"failures"`
-	WaitMS   int64  `json:"wait_ms"` // until a call may be tried; -1 if until told otherwise
+	WaitMS   int64  `json:"wait_ms"` // until a call may be tried; -1 if an operator must close it
 	Forced   bool   `json:"forced,omitempty"`
 }
 
@@ -73,7 +72,7 @@ const keysShown = 20
 // endless is longer than any breaker stays open by itself.
 const endless = 10 * 366 * 24 * time.Hour
 
-// stateOf is the state of an upstream now.
+// stateOf returns the present state of an upstream.
 func stateOf(u *weir.Upstream) Upstream {
 	v := u.Look(keysShown)
 	s := Upstream{Name: v.Name, RetriesLeft: v.RetriesLeft, Limits: []Limit{}, Breakers: []Breaker{}}
@@ -106,43 +105,43 @@ type Page struct {
 	Version    string
 	Started    time.Time
 	Upstreams  func() map[string]*weir.Upstream
-	Called     func() map[string]*weir.Upstream                // those of Upstreams that are called, and do not stand for callers; nil means all
-	Deliveries http.Handler                                    // what operators ask of deliveries; nil if nothing is delivered later
-	Counts     func(context.Context) ([]delivery.Count, error) // of the deliveries' queue, by upstream; nil if nothing is delivered later
-	Letters    Kept                                            // the same, to work dead letters by hand; nil likewise
-	Why        Stories                                         // what is kept of calls; nil means nothing
+	Called     func() map[string]*weir.Upstream                // the upstreams that are really called, without those that represent callers; nil means all
+	Deliveries http.Handler                                    // serves operators' requests about deliveries; nil if deliveries are not configured
+	Counts     func(context.Context) ([]delivery.Count, error) // the numbers of deliveries by upstream; nil if deliveries are not configured
+	Letters    Kept                                            // the queue, for handling dead letters manually; nil likewise
+	Why        Stories                                         // records of calls; nil means none
 	Metrics    http.Handler
-	Board      http.Handler                 // the page for browsers; nil for none
+	Board      http.Handler                 // the page for browsers; nil means none
 	Fleet      func() *Fleet                // nil if nothing is shared
-	Models     func(upstream string) *Model // nil, or nil for an upstream that is none
+	Models     func(upstream string) *Model // nil, or returns nil for an upstream that is not a language model
 	Troubles   func() []Trouble             // nil if there are none
-	Config     func() *Config               // nil, or nil if there is no file
-	Settings   func() []doc.Setting         // what the file in force says; nil if there is none
-	Draining   atomic.Bool                  // set when the program is about to end: not ready any more
+	Config     func() *Config               // nil, or returns nil if there is no file
+	Settings   func() []doc.Setting         // the settings of the file in force; nil if there is none
+	Draining   atomic.Bool                  // set when the program shuts down: it is then not ready
 
-	Reload func(ctx context.Context, by string) error // has the file read again; nil if there is none
+	Reload func(ctx context.Context, by string) error // reloads the file; nil if there is none
 
-	// Hosts are the names of a loopback address. There requests that name another host
-	// are refused, unless they name localhost or an address.
+	// Hosts returns the additional names of a loopback address. Requests to a loopback address must name one of them,
+	// localhost or an address.
 	Hosts func() []string
 
-	// Name is how the key of a scope is kept that people call by its name; nil means as it is.
+	// Name converts a key of a scope to its stored form; nil means unchanged.
 	Name func(scope, key string) string
 
-	Auth    func() *auth.Auth // who may ask; nil means everyone on this machine
-	AuthAll bool              // for metrics and health, too
+	Auth    func() *auth.Auth // allowed senders; nil means everyone on this machine
+	AuthAll bool              // for metrics and health too
 
-	// SignIn writes the page that asks a browser for a token, and says what was wrong with the last one; nil means that
-	// browsers show none.
+	// SignIn writes the form that asks a browser for a token, and the problem with the last one. nil means that there
+	// is no page for browsers.
 	SignIn   func(w http.ResponseWriter, code int, wrong string)
 	sessions sessions
 
-	Refused func(why string) // is called with why a request was turned away; may be nil
+	Refused func(why string) // is called with the reason for each refused request; may be nil
 }
 
-// Handler is the page for browsers, and the admin API: /livez (and /healthz), /readyz, /metrics, /v1/status,
-// /v1/limits of one key, /v1/breaker to open, close or reset a breaker by hand, and /v1/pause to pause calls and
-// to resume them, and /v1/reload to read the file again. Whatever is added to it is guarded alike.
+// Handler serves the page for browsers and the admin API: /livez (and /healthz), /readyz, /metrics, /v1/status,
+// /v1/limits of one key, /v1/breaker to open, close or reset a breaker, /v1/pause to pause and resume calls, and
+// /v1/reload to reload the file. The guard applies to all of them.
 func (p *Page) Handler() http.Handler {
 	mux := http.NewServeMux()
 	alive := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
@@ -181,7 +180,7 @@ func (p *Page) ready(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	troubles := p.troubles()
-	if p.stopped(troubles) { // there is nothing that it could do
+	if p.stopped(troubles) { // no upstream can be called
 		w.WriteHeader(http.StatusServiceUnavailable)
 		fmt.Fprintln(w, "not ready")
 	} else {
@@ -192,7 +191,7 @@ func (p *Page) ready(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// stopped reports whether there are upstreams to call, and each of them has a trouble.
+// stopped reports whether there are upstreams to call and each of them has a trouble.
 func (p *Page) stopped(troubles []Trouble) bool {
 	any := false
 	called := p.Called
@@ -215,14 +214,14 @@ func (p *Page) troubles() []Trouble {
 	return p.Troubles()
 }
 
-// Report is the state of everything now.
+// Report returns the present state of everything.
 func (p *Page) Report(ctx context.Context) Report {
 	r := p.State()
 	r.Deliveries = p.Counted(ctx)
 	return r
 }
 
-// State is the state of all that can be told without waiting for a store: of everything but deliveries.
+// State returns the state of everything except deliveries, without waiting for a store.
 func (p *Page) State() Report {
 	r := p.Rest()
 	for _, u := range p.Upstreams() {
@@ -234,7 +233,7 @@ func (p *Page) State() Report {
 	return r
 }
 
-// Rest is the state of all but upstreams and deliveries.
+// Rest returns the state of everything except upstreams and deliveries.
 func (p *Page) Rest() Report {
 	r := Report{Version: p.Version, Started: p.Started, Draining: p.Draining.Load(), Upstreams: []Upstream{}, Troubles: p.troubles(), Config: p.config()}
 	if p.Fleet != nil {
@@ -243,7 +242,7 @@ func (p *Page) Rest() Report {
 	return r
 }
 
-// StateOf is the state of an upstream.
+// StateOf returns the state of an upstream.
 func (p *Page) StateOf(u *weir.Upstream) Upstream {
 	s := stateOf(u)
 	if p.Models != nil {
@@ -259,12 +258,12 @@ func (p *Page) status(w http.ResponseWriter, r *http.Request) {
 	_ = e.Encode(p.Report(r.Context()))
 }
 
-// An Order is what is asked of a breaker.
+// An Order is a request to change a breaker.
 type Order struct {
 	Upstream string `json:"upstream"`
 	Key      string `json:"key"`
 	Do       string `json:"do"`  // open, close or reset
-	For      string `json:"for"` // how long to stay open; "" means until told otherwise
+	For      string `json:"for"` // how long it stays open; "" means until further notice
 }
 
 func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
@@ -283,7 +282,8 @@ func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
 	answer(w, stateOf(u))
 }
 
-// Work works the breakers that an order names. An error says what is wrong with it; then nothing was done.
+// Work changes the breakers that an order names. An error describes the mistake in the order; then nothing was
+// changed.
 func (p *Page) Work(o Order) error {
 	u := p.Upstreams()[o.Upstream]
 	if u == nil {
@@ -318,10 +318,10 @@ func (o *Order) carryOut(u *weir.Upstream, name namer) error {
 	return nil
 }
 
-// unknown says that there is no upstream of the name.
+// unknown returns the error for an unknown upstream.
 func unknown(name string) error { return fmt.Errorf("unknown upstream %q", name) }
 
-// read reads an order, or says what is wrong with it and what one looks like.
+// read reads an order, or responds with the mistake and an example.
 func read(w http.ResponseWriter, r *http.Request, to any, example string) bool {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<10))
 	d.DisallowUnknownFields()
@@ -335,7 +335,7 @@ func read(w http.ResponseWriter, r *http.Request, to any, example string) bool {
 	return err == nil
 }
 
-// named is the upstream of an order, or nil once it was said that there is none.
+// named returns the upstream of an order. If it is unknown, it responds with an error and returns nil.
 func (p *Page) named(w http.ResponseWriter, name string) *weir.Upstream {
 	u := p.Upstreams()[name]
 	if u == nil {
@@ -349,8 +349,8 @@ func answer(w http.ResponseWriter, with any) {
 	_ = json.NewEncoder(w).Encode(with)
 }
 
-// breakersOf are the breakers that an order names: the one of the key, or all there are.
-// If there can be none by that key, it says so.
+// breakersOf returns the breakers that an order names: the breaker of the key, or all of them. If the key is
+// impossible, wrong explains why.
 func breakersOf(u *weir.Upstream, key string, name namer) (named []*breaker.Breaker, wrong string) {
 	if key == "" {
 		for _, b := range u.Breakers() {

@@ -100,8 +100,8 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// A page that a browser shows under a name that leads to a loopback address is of
-// the same origin as the admin listener. It may neither look nor do anything.
+// A page under a name that was pointed at a loopback address has the same origin as the admin listener. It can
+// neither read nor change anything.
 func TestOtherHostsAreRefused(t *testing.T) {
 	u := upstream(t, "s3", weir.Policy{})
 	p := page(t, u)
@@ -156,8 +156,8 @@ func TestNotReadyWhileDraining(t *testing.T) {
 	}
 }
 
-// It is not ready while none of the upstreams that are called can be: neither what stands for callers is
-// asked, nor the trouble of an upstream that is gone.
+// weir is not ready while no called upstream can be called. Neither upstreams that represent callers nor troubles of
+// removed upstreams count.
 func TestNotReadyWhileNothingCanBeCalled(t *testing.T) {
 	a, b, callers := upstream(t, "a", weir.Policy{}), upstream(t, "b", weir.Policy{}), upstream(t, "callers", weir.Policy{})
 	p := page(t, a, b, callers)
@@ -211,7 +211,7 @@ func TestBreakerIsWorkedByHand(t *testing.T) {
 	}
 }
 
-// try asks whether a call may be made, and makes none.
+// try asks whether a call may be made, without making it.
 func try(u *weir.Upstream, c weir.Call) weir.Decision {
 	var p weir.Permit
 	d := u.Try(c, &p)

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Bounds of wrong tokens that browsers show: of an address so many at once and then one more each time, and of all
-// addresses together a hundred times as many.
+// Limits for wrong tokens from browsers: a burst and then one per interval for each address, and a hundred times as
+// many for all addresses together.
 const (
 	triesAtOnce = 10
 	tryEach     = 10 * time.Second
-	triedFrom   = 1024 // addresses that are told apart
+	triedFrom   = 1024 // number of addresses that are counted separately
 )
 
-// tries counts wrong tokens by address. The zero value has seen none.
+// tries counts wrong tokens by address. The zero value is ready.
 type tries struct {
 	mu   sync.Mutex
-	from map[netip.Prefix]time.Time // when each address has none to its account again
+	from map[netip.Prefix]time.Time // when each address's count is back at zero
 	all  time.Time
 }
 
-// failed counts a wrong token, and says how long its address has to wait before another one is looked at; 0 if it need not
-// wait. A right token is never turned away: whoever shares the address of somebody who guesses is not locked out.
+// failed counts a wrong token. It returns how long the address must wait before its next wrong token is checked; 0 if
+// it need not wait. A right token is never refused, so a guesser does not lock out others at the same address.
 func (t *tries) failed(r *http.Request, now time.Time) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,8 +43,7 @@ func (t *tries) failed(r *http.Request, now time.Time) (wait time.Duration) {
 	return 0
 }
 
-// forget drops addresses with nothing to their account, or all of them if there are none: then the bound of all is what
-// is left.
+// forget drops addresses whose count is zero, or all of them if there are none. Then only the limit for all remains.
 func (t *tries) forget(now time.Time) {
 	for at, clean := range t.from {
 		if !clean.After(now) {
@@ -56,7 +55,7 @@ func (t *tries) forget(now time.Time) {
 	}
 }
 
-// prefixOf is the address of a request, of IPv6 the network that one site has.
+// prefixOf returns the address of a request, or for IPv6 the network of one site.
 func prefixOf(r *http.Request) netip.Prefix {
 	at, _ := netip.ParseAddr(addressOf(r))
 	at = at.Unmap().WithZone("")

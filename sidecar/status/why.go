@@ -12,35 +12,37 @@ import (
 	"github.com/seed1158cd35/weir/observe/why"
 )
 
-// Stories find what became of calls.
+// Stories returns records of calls.
 type Stories interface {
-	// Find is what is kept of the calls with an ID, the oldest first. An error says that not all could be asked that may have some.
+	// Find returns the records of calls with an ID, the oldest first. An error means that some stores could not be
+	// asked.
 	Find(ctx context.Context, id string) ([]*why.Call, error)
-	// In is what this weir decided in the second that begins at an instant; ok is false if that is not known.
+	// In returns this weir's decisions in the second that begins at an instant. ok is false if they are unknown.
 	In(second time.Time) (lines []why.Line, ok bool)
 }
 
-// An Explained is the answer to why the calls with an ID went as they did.
+// An Explained explains the results of the calls with an ID.
 type Explained struct {
 	ID     string  `json:"id"`
 	Calls  []Told  `json:"calls"`            // the oldest first
-	Error  string  `json:"error,omitempty"`  // why there may be calls that were not found
-	Second *Second `json:"second,omitempty"` // that of the ID; only if no call was found
+	Error  string  `json:"error,omitempty"`  // why some calls may be missing
+	Second *Second `json:"second,omitempty"` // the second of the ID; only if no call was found
 }
 
-// A Told is a call, with what its upstream decided meanwhile.
+// A Told is a call, with its upstream's decisions at that time.
 type Told struct {
 	*why.Call
-	Then []why.Line `json:"then,omitempty"` // in the second in which it ended; none if that is not known
+	Then []why.Line `json:"then,omitempty"` // in the second in which it ended; empty if unknown
 }
 
-// A Second is what all upstreams decided in one.
+// A Second contains the decisions of all upstreams in one second.
 type Second struct {
 	At    time.Time  `json:"at"`
-	Lines []why.Line `json:"lines"` // of those of whose calls some waited or were refused
+	Lines []why.Line `json:"lines"` // for upstreams at which calls waited or were refused
 }
 
-// Explain finds calls by their ID. at, unless zero, is when they were made; their ID may say it.
+// Explain finds calls by their ID. at is when they were made. If it is zero, the time is taken from the ID if
+// possible.
 func (p *Page) Explain(ctx context.Context, id string, at time.Time) *Explained {
 	e, from := &Explained{ID: id}, p.Why
 	if from == nil {
@@ -69,7 +71,7 @@ func (p *Page) Explain(ctx context.Context, id string, at time.Time) *Explained 
 	return e
 }
 
-// of is what an upstream decided in the second of an instant.
+// of returns an upstream's decisions in the second of an instant.
 func of(upstream string, from Stories, at time.Time) (lines []why.Line) {
 	all, _ := from.In(at.Truncate(time.Second))
 	for _, l := range all {
@@ -80,7 +82,7 @@ func of(upstream string, from Stories, at time.Time) (lines []why.Line) {
 	return lines
 }
 
-// Lack is why nothing can be told, in words and as a status of HTTP; 0 if something can.
+// Lack returns why there is no explanation, as an HTTP status and in words; 0 if there is one.
 func (e *Explained) Lack() (code int, words string) {
 	switch {
 	case len(e.Calls) > 0 || e.Second != nil:
@@ -91,7 +93,7 @@ func (e *Explained) Lack() (code int, words string) {
 	return http.StatusNotFound, fmt.Sprintf("no record of %q: the call succeeded immediately, is too old, or was made by another process; ask the process whose log contains the ID, and give the time of the call", shortened(e.ID))
 }
 
-// Text is the answer as people read it.
+// Text returns the explanation as text.
 func (e *Explained) Text() string {
 	var b strings.Builder
 	for i, c := range e.Calls {
@@ -119,7 +121,7 @@ func (e *Explained) Text() string {
 	return b.String()
 }
 
-// lined writes how calls were decided.
+// lined writes decisions.
 func lined(b *strings.Builder, lines []why.Line) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, l := range lines {
@@ -132,10 +134,10 @@ func lined(b *strings.Builder, lines []why.Line) {
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%d %s\t%s\t%s\t%s\n", l.From.UTC().Format("15:04:05.0"), strings.TrimSpace(l.Upstream+" "+l.Operation), l.N, l.Decision, limit, l.Rule, l.At)
 	}
-	_ = w.Flush() // a Builder takes everything
+	_ = w.Flush() // a Builder never fails
 }
 
-// why answers what became of the calls with an ID, in JSON, or as text to who accepts that only.
+// why explains the calls with an ID, in JSON, or as text for clients that accept only text.
 func (p *Page) why(w http.ResponseWriter, r *http.Request) {
 	id, at := r.PathValue("id"), time.Time{}
 	if v := r.URL.Query().Get("at"); v != "" {
@@ -157,5 +159,5 @@ func (p *Page) why(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// shortened is as much of an ID as a message repeats.
+// shortened returns the part of an ID that a message contains.
 func shortened(id string) string { return id[:min(len(id), 128)] }

@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// The operations to which everything belongs that is no message of a route of its own: beginnings of connections, and
-// messages that name no route or one that nobody declared. API Gateway has them as $connect and $default.
+// Operations of everything that is not a message of a declared route: new connections, and messages without a route
+// or with an undeclared one. API Gateway calls them $connect and $default.
 const (
 	Connect = "connect"
 	Default = "default"
 )
 
-// Connection is the scope whose value is the connection itself.
+// Connection is the scope whose value is the connection's ID.
 const Connection = "connection"
 
-// A Config is how connections of an upstream are served. The zero Config is that of the comments.
+// A Config configures an upstream's connections. The zero Config has the defaults.
 type Config struct {
-	// Field is where a message that is a JSON object has the name of its route, from the outside in; none means that all
-	// messages are of the default route.
+	// Field is the path of the field with the route's name in a message that is a JSON object. If it is empty, all
+	// messages belong to the default route.
 	Field []string
 
-	Routes []string // that messages may name; others are of the default one
+	Routes []string // declared routes; other messages belong to the default one
 
 	MaxMessage int64         // the largest message, in bytes; 0 means 128 KiB
-	Wait       time.Duration // longest that a message waits for its turn, while those behind it wait, too; 0 means not at all
-	Write      time.Duration // longest that a peer may take to take a message; 0 means 10s
-	Ping       time.Duration // how often a peer is asked for a sign of life that sends nothing, and how long it may take for it; 0 means 30s
-	Idle       time.Duration // longest without a message in either direction; 0 means any time
-	Lifetime   time.Duration // longest that a connection lasts; 0 means any time
-	Refusals   int           // messages refused within 10s of each other's first, after which the connection is closed; 0 means any number
+	Wait       time.Duration // the longest wait of a message for its turn, during which later ones wait too; 0 means no wait
+	Write      time.Duration // the longest time for a peer to accept a message; 0 means 10s
+	Ping       time.Duration // how often an idle peer gets a ping, and the time for its pong; 0 means 30s
+	Idle       time.Duration // the longest time without a message in either direction; 0 means no limit
+	Lifetime   time.Duration // the longest duration of a connection; 0 means no limit
+	Refusals   int           // refused messages within 10s after which the connection is closed; 0 means no limit
 
-	Most   int            // connections at once, of this process; 0 means any number
+	Most   int            // open connections of this process; 0 means no limit
 	MostBy map[string]int // of one value of a scope
 }
 
@@ -41,10 +41,10 @@ const (
 	defaultPing    = 30 * time.Second
 )
 
-// within is the time in which messages are counted that were refused.
+// within is the time over which refused messages are counted.
 const within = 10 * time.Second
 
-// WithDefaults is c with everything that is 0 replaced by its default.
+// WithDefaults returns c with the default of every field that is 0.
 func (c Config) WithDefaults() Config {
 	c.MaxMessage = cmp.Or(c.MaxMessage, defaultMessage)
 	c.Write = cmp.Or(c.Write, defaultWrite)

@@ -12,21 +12,21 @@ import (
 
 // A Conn is a WebSocket to the caller or to the upstream.
 //
-// The library takes a connection that ends between two frames of a message for the end of the message, so what lies below it
-// notes when there is nothing more to be read. It is read on only for what a message lacks.
+// The library takes a connection that ends between two frames of a message for the end of the message. So the reader
+// below it records the end of the connection. The library reads further only to complete a message.
 type Conn struct {
 	*ws.Conn
 	ended *source
 }
 
-// A source is what a connection is read from.
+// A source is the reader below a connection.
 type source struct {
 	from io.Reader
-	last error // came with the last bytes
+	last error // the error that came with the last bytes
 	over atomic.Bool
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (s *source) Read(p []byte) (int, error) {
 	if s.last != nil {
 		s.over.Store(true)
@@ -42,14 +42,14 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cut ends the connection below the library, which may be reading.
+// cut closes the connection below the library, which may be reading.
 func (s *source) cut() {
 	if c, ok := s.from.(io.Closer); ok {
 		_ = c.Close()
 	}
 }
 
-// A body is that of the upstream's yes.
+// A body is the connection in the upstream's response.
 type body struct {
 	io.ReadWriteCloser
 	*source
@@ -57,7 +57,7 @@ type body struct {
 
 func (b *body) Read(p []byte) (int, error) { return b.source.Read(p) }
 
-// A taken connection is the caller's.
+// A taken connection belongs to the caller.
 type taken struct {
 	net.Conn
 	*source
@@ -65,13 +65,13 @@ type taken struct {
 
 func (c *taken) Read(p []byte) (int, error) { return c.source.Read(p) }
 
-// A taker has the connection of an answer read through a source.
+// A taker replaces the connection of a response by one that reads through a source.
 type taker struct {
 	http.ResponseWriter
 	source source
 }
 
-// Hijack is http.Hijacker's.
+// Hijack implements http.Hijacker.
 func (t *taker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, rw, err := http.NewResponseController(t.ResponseWriter).Hijack()
 	if err != nil {

@@ -14,11 +14,11 @@ const (
 	ToCaller   = "to_caller"
 )
 
-// Counts are what happened to the connections of an upstream and to their messages.
+// Counts counts an upstream's connections and their messages.
 type Counts struct {
 	Upstream string
 	Open     atomic.Int64 // connections
-	Most     atomic.Int64 // of them that there may be; 0 means any number
+	Most     atomic.Int64 // the limit of open connections; 0 means no limit
 
 	mu     sync.Mutex
 	routes map[string]*row
@@ -31,7 +31,7 @@ type row struct {
 	back            atomic.Int64 // to callers
 }
 
-// codes are those that connections commonly end with. They are counted from the start, at 0.
+// codes are common close codes. They are counted from the start, at 0.
 var codes = [...]ws.StatusCode{ws.StatusNormalClosure, goingAway, cut, badText, policy, tooBig, restart, tryAgainLater}
 
 func newCounts(upstream string) *Counts {
@@ -42,7 +42,7 @@ func newCounts(upstream string) *Counts {
 	return c
 }
 
-// begins has the routes of a configuration counted, at 0.
+// begins starts the counts of a configuration's routes at 0.
 func (c *Counts) begins(config Config) {
 	c.Most.Store(int64(config.Most))
 	c.row(Connect)
@@ -52,7 +52,7 @@ func (c *Counts) begins(config Config) {
 	}
 }
 
-// row is that of a route, of which there are no more than were declared.
+// row returns the counts of a route. Only declared routes have one.
 func (c *Counts) row(route string) *row {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *Counts) row(route string) *row {
 	return r
 }
 
-// ended counts a connection that was closed. The codes of programs' own are not told apart: there are 2,000 of them.
+// ended counts a closed connection. Application codes are counted together, because there are 2,000 of them.
 func (c *Counts) ended(code int) {
 	word := strconv.Itoa(code)
 	switch {
@@ -81,7 +81,7 @@ func (c *Counts) ended(code int) {
 	c.closed[word].Add(1)
 }
 
-// Messages yields how many messages there were of each route.
+// Messages yields the number of messages per route.
 func (c *Counts) Messages(yield func(route, direction, decision string, n int64)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *Counts) Messages(yield func(route, direction, decision string, n int64)
 	}
 }
 
-// Closed yields how many connections were closed with each code: what the caller was told, or has said.
+// Closed yields the number of closed connections per code, which the caller received or sent.
 func (c *Counts) Closed(yield func(code string, n int64)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

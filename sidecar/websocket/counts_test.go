@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// All that alerts read is there before the first connection, at 0, and the bound goes with the configuration.
+// Everything that alerts use exists before the first connection, at 0, and the limit follows the configuration.
 func TestCountsBeginAtZero(t *testing.T) {
 	var h Hub
 	h.Serves(map[string]Config{"chat": {Routes: []string{"send"}, Most: 5}})
@@ -26,7 +26,7 @@ func TestCountsBeginAtZero(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-	h.Serves(nil) // a reload took its route away
+	h.Serves(nil) // a reload removed its route
 	for c := range h.Counts {
 		if n := c.Most.Load(); n != 0 {
 			t.Errorf("%d may be there", n)
@@ -34,7 +34,7 @@ func TestCountsBeginAtZero(t *testing.T) {
 	}
 }
 
-// A command takes what begins with a dash for a flag, and people give it these.
+// A command takes an argument that begins with a dash for a flag, and operators pass these IDs as arguments.
 func TestNoNameBeginsWithADash(t *testing.T) {
 	for range 2000 {
 		if id := newID(); strings.HasPrefix(id, "-") || len(id) != 16 {

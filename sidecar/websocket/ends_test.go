@@ -16,7 +16,8 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// While an upstream is being dialled a connection has no sides that could be told. It ends as soon as it has.
+// While an upstream is being dialed, a connection has no sides that can receive a close frame. It ends as soon as it
+// has.
 func TestADrainFindsAConnectionThatIsBeingDialled(t *testing.T) {
 	for name, end := range map[string]func(*site){
 		"drain": func(s *site) { s.hub.Drain(0) },
@@ -45,13 +46,13 @@ func TestADrainFindsAConnectionThatIsBeingDialled(t *testing.T) {
 			s.last(t, 1)
 			x, _ := s.hub.Begin(Caller{Upstream: s.weir, Name: "up", Stays: func() bool { return false }})
 			end(s)
-			x.Leave() // the upstream said no
+			x.Leave() // the upstream declined
 			<-time.After(time.Minute)
 		})
 	}
 }
 
-// rawly is a connection of a caller that writes its frames itself.
+// rawly opens a connection of a caller that writes its own frames.
 func (s *site) rawly(t *testing.T) net.Conn {
 	t.Helper()
 	c, err := s.Dial(context.Background(), "tcp", "weir.test:80")
@@ -70,12 +71,12 @@ func (s *site) rawly(t *testing.T) net.Conn {
 	return c
 }
 
-// frame begins a masked frame of so many bytes.
+// frame returns the header of a masked frame with n bytes.
 func frame(opcode byte, n uint64) []byte {
 	return append(binary.BigEndian.AppendUint64([]byte{0x80 | opcode, 0xff}, n), 0, 0, 0, 0)
 }
 
-// A peer that is told of the end may be in the middle of a message, and stay there.
+// A peer that receives a close frame may be within a message, and stay there.
 func TestAMessageThatNeverEndsHoldsNoConnection(t *testing.T) {
 	for name, says := range map[string][]byte{
 		"larger than may be":   append(frame(2, 1<<40), make([]byte, defaultMessage+2)...),
@@ -98,8 +99,8 @@ func TestAMessageThatNeverEndsHoldsNoConnection(t *testing.T) {
 	}
 }
 
-// What a request has for a body comes before the messages, and an upstream that says yes at once reads it as messages, of which nobody
-// was asked for.
+// A request's body comes before the messages. An upstream that accepts immediately would read it as messages that no
+// limit has admitted.
 func TestAConnectionBeginsWithoutABody(t *testing.T) {
 	for _, field := range []string{"Content-Length: 11", "Transfer-Encoding: chunked"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,12 +13,12 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// Wants reports whether a request asks to leave HTTP for WebSocket.
+// Wants reports whether a request asks to switch to WebSocket.
 func Wants(r *http.Request) bool {
 	return httpguts.HeaderValuesContainsToken(r.Header["Connection"], "Upgrade") && httpguts.HeaderValuesContainsToken(r.Header["Upgrade"], "websocket")
 }
 
-// Problem says what is wrong with such a request, before anybody is asked for anything; nil if nothing is.
+// Problem returns the mistake in such a request before any limit is checked; nil if there is none.
 func Problem(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 	bad := func(status int, message string) *refuse.Facts {
 		return &refuse.Facts{Status: status, Code: refuse.ValidationError, Message: message, Final: true}
@@ -27,8 +27,8 @@ func Problem(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 	switch {
 	case r.Method != http.MethodGet || !r.ProtoAtLeast(1, 1) || r.ProtoMajor != 1:
 		return bad(http.StatusBadRequest, "a WebSocket starts with a GET request of HTTP/1.1")
-	case r.ContentLength != 0: // behind the upstream's yes it would be taken for messages, which nobody has asked for
-		w.Header().Set("Connection", "close") // or the server would read the body before it answers
+	case r.ContentLength != 0: // the upstream would read it as messages, which no limit has admitted
+		w.Header().Set("Connection", "close") // otherwise the server would read the body before it responds
 		return bad(http.StatusBadRequest, "a WebSocket starts with a request without a body")
 	case strings.TrimSpace(r.Header.Get("Sec-Websocket-Version")) != version:
 		w.Header().Set("Sec-WebSocket-Version", version)
@@ -41,17 +41,19 @@ func Problem(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 
 const version = "13"
 
-// handshake are the fields of a request that belong to its own connection, besides Connection and Upgrade. Extensions are not
-// negotiated: messages are read and written here, and compressing them anew for each side is not worth what it costs.
+// handshake lists the header fields, except Connection and Upgrade, that belong to one connection only. Extensions
+// are not negotiated: weir reads and writes each message, and compressing it again for each side is not worth its
+// cost.
 var handshake = []string{"Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions", "Sec-Websocket-Protocol"}
 
-// ErrHandshake means that the upstream said yes in a way that is not WebSocket's. What it said may hold a secret.
+// ErrHandshake means that the upstream's response was not a valid WebSocket handshake. The response may contain a
+// secret.
 var ErrHandshake = errors.New("the upstream did not accept the WebSocket handshake")
 
 var errRefused = errors.New("refused")
 
-// Dial asks an upstream for a connection by a request, which must be the caller's own to change, and which send sends. If the upstream
-// says no, conn is nil and resp is its answer, to be passed on; else resp has the headers of its yes.
+// Dial opens a connection to an upstream with a request, which it may change, and which send sends. If the upstream
+// declines, conn is nil and resp is its response for the caller. Otherwise resp has the headers of its response.
 func Dial(out *http.Request, send func(*http.Request) (*http.Response, error)) (conn *Conn, resp *http.Response, err error) {
 	protocols := listed(out.Header["Sec-Websocket-Protocol"])
 	for _, name := range handshake {
@@ -73,7 +75,7 @@ func Dial(out *http.Request, send func(*http.Request) (*http.Response, error)) (
 	return &Conn{c, sender.source}, yes, nil
 }
 
-// once sends the request in place of the library's, with the fields that the library has made.
+// once sends the request instead of the library's, with the fields that the library has made.
 type once struct {
 	out  *http.Request
 	send func(*http.Request) (*http.Response, error)
@@ -83,7 +85,7 @@ type once struct {
 	source *source
 }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (o *once) RoundTrip(r *http.Request) (*http.Response, error) {
 	for name, values := range r.Header {
 		o.out.Header[name] = values
@@ -103,7 +105,8 @@ func (o *once) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Accept says yes to the caller, with the subprotocol that the upstream has chosen. The upstream has looked at the Origin.
+// Accept accepts the caller's handshake, with the subprotocol that the upstream has chosen. The upstream has checked
+// the Origin.
 func Accept(w http.ResponseWriter, r *http.Request, subprotocol string) (*Conn, error) {
 	o := &ws.AcceptOptions{InsecureSkipVerify: true}
 	if subprotocol != "" {
@@ -117,7 +120,7 @@ func Accept(w http.ResponseWriter, r *http.Request, subprotocol string) (*Conn, 
 	return &Conn{c, &t.source}, nil
 }
 
-// listed are the parts of a field that is a list.
+// listed returns the elements of a header field that is a list.
 func listed(values []string) (all []string) {
 	for _, v := range values {
 		for t := range strings.SplitSeq(v, ",") {

@@ -15,23 +15,23 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// A site is a network in memory with an upstream, and in front of it a hub.
+// A site is a network in memory with a hub in front of an upstream.
 type site struct {
 	*memnet.Network
 	hub    Hub
 	weir   *weir.Upstream
 	config Config
 	client *http.Client
-	dials  http.RoundTripper // upstreams
+	dials  http.RoundTripper // to upstreams
 	accept func(*ws.Conn)
-	deaf   bool // the upstream answers no pings
+	deaf   bool // the upstream does not respond to pings
 
 	mu    sync.Mutex
 	ended []*Summary
 	stays bool
 }
 
-// newSite is for a bubble. Each connection of the upstream is served by accept.
+// newSite is for a bubble. accept serves each connection of the upstream.
 func newSite(t testing.TB, p weir.Policy, c Config, accept func(*ws.Conn)) *site {
 	t.Helper()
 	p.Undeclared = true
@@ -62,7 +62,7 @@ func (s *site) upstream(w http.ResponseWriter, r *http.Request) {
 	s.accept(c)
 }
 
-// serve is what the proxy does.
+// serve does what the proxy does.
 func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	if f := Problem(w, r); f != nil {
 		f.Write(w)
@@ -94,7 +94,7 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	x.Run(r.Context(), caller, up)
 }
 
-// dial is a connection of a caller.
+// dial opens a connection of a caller.
 func (s *site) dial(t testing.TB, user string) *ws.Conn {
 	t.Helper()
 	c, _, err := ws.Dial(context.Background(), "ws://weir.test/", &ws.DialOptions{HTTPClient: s.client, HTTPHeader: http.Header{"X-User": {user}}})
@@ -105,7 +105,7 @@ func (s *site) dial(t testing.TB, user string) *ws.Conn {
 	return c
 }
 
-// last waits until the connection that was made last has ended, and says how.
+// last waits until the most recent connection has ended, and returns its summary.
 func (s *site) last(t testing.TB, n int) *Summary {
 	t.Helper()
 	for range 100 * 3600 {
@@ -121,7 +121,7 @@ func (s *site) last(t testing.TB, n int) *Summary {
 	return nil
 }
 
-// echo says again what it hears.
+// echo sends every message back.
 func echo(c *ws.Conn) {
 	for {
 		typ, msg, err := c.Read(context.Background())
@@ -131,7 +131,7 @@ func echo(c *ws.Conn) {
 	}
 }
 
-// hour is a context that ends after an hour of the bubble's time: what is not there by then does not come.
+// hour returns a context that ends after an hour of the bubble's time.
 func hour(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
@@ -139,7 +139,7 @@ func hour(t testing.TB) context.Context {
 	return ctx
 }
 
-// ended is the code with which a connection ends on this side, after whatever else it brings.
+// ended returns the code with which a connection ends on this side, after any other messages.
 func ended(c *ws.Conn) (ws.StatusCode, string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour) // of the bubble's time
 	defer cancel()
@@ -175,7 +175,7 @@ func read(t testing.TB, c *ws.Conn) string {
 	return string(msg)
 }
 
-// An ear reads what comes, and so answers pings.
+// An ear reads all messages, and so responds to pings.
 type ear struct {
 	said chan string
 	code chan ws.StatusCode

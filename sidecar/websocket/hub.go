@@ -1,9 +1,9 @@
-// Package websocket serves connections that have changed their protocol to WebSocket (RFC 6455): messages are passed on
-// between a caller and an upstream, each under the limits of the upstream.
+// Package websocket serves connections that have switched to WebSocket (RFC 6455). It passes messages between a
+// caller and an upstream, under the limits of the upstream.
 //
-// A connection is dialled as a call like any other. Then each direction has a goroutine, which reads a message, asks for it, and
-// writes it, and holds no other: who does not read holds up whoever writes to it, for a bounded time. What is refused is
-// answered with a message, and the connection stays.
+// A connection is opened by a call. Then one goroutine per direction reads a message, asks the limits, and writes it,
+// and holds no other message. A peer that does not read delays only the goroutine that writes to it, for a bounded
+// time. A refused message is answered with a message, and the connection stays open.
 package websocket
 
 import (
@@ -20,52 +20,52 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A Hub has all connections that are open. The zero Hub has none, and nobody hears of them. It is safe for concurrent use.
+// A Hub contains all open connections. The zero Hub has none and no callbacks. It is safe for concurrent use.
 type Hub struct {
-	// Closed hears of the end of each connection; nil means unheard. It is set before the first one.
+	// Closed is called at the end of each connection; nil means no callback. Set it before the first connection.
 	Closed func(*Summary)
 
-	// Refused hears of each connection for which there was no place; nil means unheard. It is set before the first one, and must
-	// not wait.
+	// Refused is called for each connection that exceeds a connection limit; nil means no callback. Set it before the
+	// first connection. It must not block.
 	Refused func(*Caller, *weir.Refusal)
 
 	mu     sync.Mutex
 	counts map[string]*Counts
 	open   map[*Session]struct{}
-	held   map[place]int // connections of a value of a scope
+	held   map[place]int // number of connections per value of a scope
 	drain  *time.Duration
 }
 
-// A Summary is what became of a connection.
+// A Summary describes a connection that has ended.
 type Summary struct {
-	Upstream, ID, Connection string // ID is that of its first request
-	Subprotocol              bool   // one was agreed on; which may be a secret
+	Upstream, ID, Connection string // ID is the ID of its first request
+	Subprotocol              bool   // a subprotocol was agreed on; its name may be a secret
 	Lasted                   time.Duration
 	ToUpstream, ToCaller     Traffic
 	Refused                  int64 // messages
-	Code                     int   // with which the caller's side was closed, or which the caller has said
+	Code                     int   // the code sent to the caller, or received from it
 	Why                      string
 }
 
-// Traffic is what was passed on in one direction.
+// Traffic counts the messages passed in one direction.
 type Traffic struct{ Messages, Bytes int64 }
 
-// A place is what connections are counted by.
+// A place identifies a count of connections.
 type place struct{ upstream, scope, key string }
 
-// A Caller is whose connection it is, and where it leads.
+// A Caller describes a connection's caller and its upstream.
 type Caller struct {
 	Upstream *weir.Upstream
 	Config   Config
 	ID       string            // of its request
-	Keys     map[string]string // the values of scopes, which become the connection's
+	Keys     map[string]string // the values of scopes for the connection
 	Name     string            // of the upstream
-	Stays    func() bool       // asked after a reload: whether there is still a route for it
+	Stays    func() bool       // called after a reload: reports whether a route for it still exists
 	Note     any               // weir.Call.Note of its messages; it may be set until the session runs
 }
 
-// Begin makes a connection's session, which has its place among others until it is ended, or says why there is none. It must
-// be ended, by Run or Leave.
+// Begin returns a connection's session, which counts until it is ended by Run or Leave. If there are too many
+// connections, it returns a refusal.
 func (h *Hub) Begin(c Caller) (*Session, *weir.Refusal) {
 	c.Config = c.Config.WithDefaults()
 	s := &Session{hub: h, Caller: c, id: newID(), began: time.Now()}
@@ -83,7 +83,7 @@ func (h *Hub) Begin(c Caller) (*Session, *weir.Refusal) {
 	return s, nil
 }
 
-// begin gives a session its place.
+// begin adds a session.
 func (h *Hub) begin(s *Session) *weir.Refusal {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,7 +100,7 @@ func (h *Hub) begin(s *Session) *weir.Refusal {
 	return nil
 }
 
-// countsOf are those of an upstream. The lock is held.
+// countsOf returns the counts of an upstream. The lock must be held.
 func (h *Hub) countsOf(upstream string) *Counts {
 	c := h.counts[upstream]
 	if c == nil {
@@ -113,8 +113,8 @@ func (h *Hub) countsOf(upstream string) *Counts {
 	return c
 }
 
-// Serves has connections counted from the start of all upstreams that can have some, by their names: what is there with its first event
-// shows no increase.
+// Serves starts the counts of all upstreams that can have connections, by their names. If a series first appeared
+// with its first event, its rate would show no increase.
 func (h *Hub) Serves(all map[string]Config) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,10 +126,10 @@ func (h *Hub) Serves(all map[string]Config) {
 	}
 }
 
-// soon is when a caller may try again for whom there was no place: nobody knows when one leaves.
+// soon is the RetryAfter of a refused connection, because it is unknown when another one ends.
 const soon = time.Second
 
-// enter takes a place of each scope that has a bound, or of none. The lock is held.
+// enter counts a connection under each scope that has a limit, or under none. The lock must be held.
 func (h *Hub) enter(s *Session) *weir.Refusal {
 	for at, most := range s.places() {
 		if h.held[at] >= most {
@@ -143,7 +143,7 @@ func (h *Hub) enter(s *Session) *weir.Refusal {
 	return nil
 }
 
-// places are those that the connection takes, and how many there are of each.
+// places yields the counts to which the connection belongs, with their limits.
 func (s *Session) places() func(yield func(place, int) bool) {
 	return func(yield func(place, int) bool) {
 		if most := s.Config.Most; most > 0 && !yield(place{s.Name, "", ""}, most) {
@@ -157,7 +157,7 @@ func (s *Session) places() func(yield func(place, int) bool) {
 	}
 }
 
-// leave gives back what enter took.
+// leave reverses enter.
 func (h *Hub) leave(s *Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -173,7 +173,7 @@ func (h *Hub) leave(s *Session) {
 	}
 }
 
-// Counts yields those of each upstream that can have connections, or had one.
+// Counts yields the counts of each upstream that can have connections, or had one.
 func (h *Hub) Counts(yield func(*Counts) bool) {
 	h.mu.Lock()
 	all := make([]*Counts, 0, len(h.counts))
@@ -188,14 +188,14 @@ func (h *Hub) Counts(yield func(*Counts) bool) {
 	}
 }
 
-// Forget drops the counts of an upstream that is no more.
+// Forget drops the counts of a removed upstream.
 func (h *Hub) Forget(upstream string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.counts, upstream)
 }
 
-// all are the sessions there are now.
+// all returns the present sessions.
 func (h *Hub) all() []*Session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -206,10 +206,10 @@ func (h *Hub) all() []*Session {
 	return all
 }
 
-// moving is over how long connections are closed that a reload has taken their route from.
+// moving is the time over which connections are closed after a reload removed their route.
 const moving = 5 * time.Second
 
-// Moved has those connections closed whose route is gone, as the configuration is another.
+// Moved closes the connections whose route is gone, after the configuration has changed.
 func (h *Hub) Moved() {
 	for _, s := range h.all() {
 		if !s.Stays() {
@@ -218,8 +218,8 @@ func (h *Hub) Moved() {
 	}
 }
 
-// Drain has all connections closed, each at an instant of its own within so long, that their callers do not all come back at
-// once. Those that come later are closed likewise.
+// Drain closes all connections, each at a random instant within the time, so that their callers do not all reconnect
+// together. Later connections are closed likewise.
 func (h *Hub) Drain(over time.Duration) {
 	h.mu.Lock()
 	h.drain = &over
@@ -229,7 +229,7 @@ func (h *Hub) Drain(over time.Duration) {
 	}
 }
 
-// draining is over how long connections are closed, if they are.
+// draining returns the time over which connections are closed, if they are.
 func (h *Hub) draining() (over time.Duration, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -239,7 +239,7 @@ func (h *Hub) draining() (over time.Duration, ok bool) {
 	return *h.drain, true
 }
 
-// closeSoon has the session end at an instant of its own within so long.
+// closeSoon ends the session at a random instant within the time.
 func (s *Session) closeSoon(over time.Duration, e ending) {
 	wait := time.Duration(0)
 	if over > 0 {
@@ -252,7 +252,7 @@ func (s *Session) closeSoon(over time.Duration, e ending) {
 	}
 }
 
-// newID names a connection. No name begins with a dash: a command would take it for a flag.
+// newID returns the ID of a connection. It does not begin with a dash, which a command would take for a flag.
 func newID() string {
 	for {
 		var b [12]byte
@@ -263,7 +263,7 @@ func newID() string {
 	}
 }
 
-// forever is a context for reads, which a timer need not end: closing the connection does.
+// forever is the context of reads. They need no timer, because they end when the connection is closed.
 var forever = context.Background()
 
 // never is longer than any connection lasts.

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// keep ends the session when it has lasted long enough, when no message was sent for too long, or when a peer gives no sign of
-// life: each is asked for one, by a ping, when it has sent nothing for a while. Who answers a ping is heard by whoever reads.
+// keep ends the session when it reaches its longest duration, when no message was sent for too long, or when a peer
+// does not respond to a ping. A peer that has sent nothing for a while gets a ping. The goroutine that reads receives
+// the pong.
 func (s *Session) keep() {
 	c := &s.Config
 	every := min(c.Ping, orNever(c.Idle))
@@ -30,7 +31,7 @@ func (s *Session) keep() {
 	}
 }
 
-// look asks those who have sent nothing, and returns for how long nobody has.
+// look pings the sides that have sent nothing, and returns for how long neither has sent anything.
 func (s *Session) look(silent time.Duration) time.Duration {
 	for _, d := range []*side{s.caller, s.upstream} {
 		if d.heard.Swap(false) {
@@ -45,7 +46,7 @@ func (s *Session) look(silent time.Duration) time.Duration {
 	return silent
 }
 
-// ping asks a peer for a sign of life.
+// ping sends a ping to a peer, and ends the session if there is no pong.
 func (s *Session) ping(d *side) {
 	ctx, cancel := context.WithTimeout(forever, s.Config.Ping) // the library would end the connection with its context
 	defer cancel()
@@ -59,8 +60,8 @@ func (s *Session) ping(d *side) {
 	}
 }
 
-// busy reports whether something is written to a peer, or what it has sent is passed on: both is bounded, and a pong may not be
-// read before it is over.
+// busy reports whether a write to a peer is in progress, or a message from it is being passed on. Both are bounded,
+// and a pong may not be read before they end.
 func (s *Session) busy(d *side) bool {
 	reads := &s.up
 	if d == s.upstream {

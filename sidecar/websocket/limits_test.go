@@ -18,8 +18,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// However many connections a user has, and whatever it sends on them, in no window does more reach the upstream than the limit
-// of the user lets through; and each message is either passed on or answered.
+// However many connections a user has, and whatever it sends, no window passes more messages to the upstream than the
+// user's limit allows. Each message is either passed on or answered.
 func TestMessagesOfAUserAreNeverAboveItsLimit(t *testing.T) {
 	const amount, burst = 10, 15
 	for range 20 {
@@ -100,7 +100,7 @@ func TestLimitsOfEachConnection(t *testing.T) {
 	})
 }
 
-// A message cannot have itself counted as the beginning of a connection.
+// A message cannot count as a new connection.
 func TestNoMessageIsAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, weir.Policy{Limits: []limit.Limit{hourly(1, "", Connect)}}, Config{Field: []string{"action"}, Routes: []string{Connect}}, echo)
@@ -152,7 +152,8 @@ func TestTooLargeForALimitOfBytes(t *testing.T) {
 	})
 }
 
-// What is refused is told apart: requestId is the call's id, for weir why, and each refused message has its own.
+// Refused messages are distinguishable: requestId is the call's ID for weir why, and each refused message has its
+// own.
 func TestEachRefusedMessageHasAnID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, weir.Policy{Limits: []limit.Limit{hourly(1, "")}}, Config{}, echo)
@@ -199,7 +200,7 @@ func TestPlacesOfConnections(t *testing.T) {
 	if r, ok := errors.AsType[*weir.Refusal](err); !ok || r.Bound != 3 || r.RetryAfter <= 0 {
 		t.Errorf("a fourth of all: %v", err)
 	}
-	for _, s := range append(all, s, s) { // twice is once
+	for _, s := range append(all, s, s) { // leaving twice counts once
 		s.Leave()
 	}
 	if len(h.held) != 0 || len(h.open) != 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/buffers"
 )
 
-// Large messages count among what weir may hold in memory, and what they took comes back.
+// Large messages count toward weir's memory budget for bodies, and their memory is returned.
 func TestLargeMessagesWantRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const large = 300 << 10

@@ -13,17 +13,17 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A buffer holds one message while it is passed on. A connection that is silent has none.
+// A buffer holds one message while it is passed on. An idle connection has none.
 type buffer struct{ b []byte }
 
 const (
-	usual = 4 << 10  // bytes for a message at first
-	kept  = 64 << 10 // the largest that is kept for others
+	usual = 4 << 10  // initial size in bytes
+	kept  = 64 << 10 // the largest buffer that is reused
 )
 
 var pool = sync.Pool{New: func() any { return &buffer{make([]byte, usual)} }}
 
-// read reads a message of a side. The buffer is the flow's until passed.
+// read reads a message of a side. The flow owns the buffer until passed.
 func (f *flow) read(from *side) (typ ws.MessageType, msg []byte, err error) {
 	typ, r, err := from.conn.Reader(forever)
 	if err != nil {
@@ -53,10 +53,10 @@ func (f *flow) read(from *side) (typ ws.MessageType, msg []byte, err error) {
 	}
 }
 
-// passed gives the buffer to whoever has the next message.
+// passed releases the buffer.
 func (f *flow) passed(from *side) {
 	f.release()
-	from.heard.Store(true) // it was not listened to meanwhile
+	from.heard.Store(true) // the pong of a ping could not be read meanwhile
 	f.holds.Store(false)
 }
 
@@ -68,8 +68,8 @@ func (f *flow) release() {
 	f.buf, f.took = nil, 0
 }
 
-// grow makes a full buffer twice as large. What is beyond the usual counts among what weir may hold in memory; it reports false
-// if there is no room.
+// grow doubles a full buffer. Memory beyond the usual size counts toward weir's memory budget for bodies. It returns
+// false if the budget is used up.
 func (f *flow) grow() bool {
 	most := 2 * len(f.buf.b)
 	if most > kept {
@@ -85,7 +85,7 @@ func (f *flow) grow() bool {
 	return true
 }
 
-// write writes a message to a side, which has so long to take it.
+// write writes a message to a side, which must accept it within a time.
 func (f *flow) write(to *side, typ ws.MessageType, msg []byte, most time.Duration) error {
 	f.slow.Store(to)
 	f.guard.Reset(most)
@@ -95,7 +95,7 @@ func (f *flow) write(to *side, typ ws.MessageType, msg []byte, most time.Duratio
 	return err
 }
 
-// toUpstream passes on what the caller sends, each message once it was allowed.
+// toUpstream passes on the caller's messages, each after it was allowed.
 func (s *Session) toUpstream() {
 	for {
 		typ, msg, err := s.up.read(s.caller)
@@ -111,7 +111,7 @@ func (s *Session) toUpstream() {
 	}
 }
 
-// pass passes a message of the caller on, or refuses it. It reports whether the session goes on.
+// pass passes on or refuses a message of the caller. It reports whether the session continues.
 func (s *Session) pass(typ ws.MessageType, msg []byte) bool {
 	if typ == ws.MessageText && !utf8.Valid(msg) {
 		s.end(ending{code: badText, why: "the message is not UTF-8"})
@@ -140,7 +140,7 @@ func (s *Session) pass(typ ws.MessageType, msg []byte) bool {
 	return true
 }
 
-// size is the unit of the sizes of messages.
+// size is the unit of message sizes.
 const size = "bytes"
 
 // okay is the outcome of a message that was passed on.
@@ -163,7 +163,7 @@ func (s *Session) route(msg []byte) (name string, twice bool) {
 	return Default, false
 }
 
-// toCaller passes on what the upstream sends.
+// toCaller passes on the upstream's messages.
 func (s *Session) toCaller() {
 	back := s.routes[Default]
 	for {
@@ -185,10 +185,10 @@ func (s *Session) toCaller() {
 	}
 }
 
-// full is the ending of a session with a message for which there is no room.
+// full is the ending of a session with a message for which the memory budget has no room.
 var full = ending{code: tryAgainLater, why: "weir's memory for bodies is full"}
 
-// left is the ending of a session whose caller closed the connection, or is not to be heard any more.
+// left returns the ending of a session whose caller closed the connection, or can no longer be read.
 func (s *Session) left(err error) ending {
 	var closed ws.CloseError
 	switch {
@@ -202,7 +202,7 @@ func (s *Session) left(err error) ending {
 	return ending{code: cut, why: "the caller disconnected"}
 }
 
-// gone is that of one whose upstream did.
+// gone returns the ending of a session whose upstream did.
 func (s *Session) gone(err error) ending {
 	var closed ws.CloseError
 	switch {

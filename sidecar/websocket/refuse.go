@@ -15,14 +15,14 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// requestID names the next message of the caller that is refused. It is made before anybody knows which that is, and so is that of
-// all that are allowed until then.
+// requestID returns the ID of the caller's next refused message. All messages that are allowed until then have the
+// same ID, because it is not known in advance which one is refused.
 func (s *Session) requestID() string { return s.id + "-" + strconv.FormatInt(s.serial+1, 10) }
 
-// refuse tells the caller that its message is not sent on, and reports whether the session goes on.
+// refuse sends the caller a refusal of its message, and reports whether the session continues.
 func (s *Session) refuse(row *row, err error) bool {
 	if s.ctx.Err() != nil && !isRefusal(err) {
-		return false // it ends anyhow
+		return false // it ends anyway
 	}
 	f := facts(err)
 	row.refused.Add(1)
@@ -44,7 +44,7 @@ func (s *Session) refuse(row *row, err error) bool {
 	return true
 }
 
-// body is weir's error as a message: as over HTTP, with the names that API Gateway gives to connection and message.
+// body returns weir's error as a message: as over HTTP, with API Gateway's names for connection and message.
 func (s *Session) body(f *refuse.Facts) []byte {
 	b := f.JSON()
 	b = b[:len(b)-1]
@@ -58,7 +58,7 @@ func isRefusal(err error) bool {
 	return ok
 }
 
-// facts are what there is to say of a message that was not let through.
+// facts converts the error for a refused message.
 func facts(err error) *refuse.Facts {
 	if r, ok := errors.AsType[*weir.Refusal](err); ok {
 		return refuse.Of(r, time.Now())
@@ -76,19 +76,19 @@ func facts(err error) *refuse.Facts {
 	return f
 }
 
-// ambiguous refuses a message that names its route twice.
+// ambiguous returns the error for a message that names its route twice.
 func ambiguous(field []string) error {
 	return &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true,
 		Message: fmt.Sprintf("the message has %s more than once (in upper or lower case), so its route is ambiguous", strings.Join(field, "."))}
 }
 
-// refusals are those of late, since the first of them.
+// refusals counts recent refusals, from the first of them.
 type refusals struct {
 	since time.Time
 	n     int
 }
 
-// tooMany counts one more, and reports whether that is more than may be.
+// tooMany counts a refusal, and reports whether there are too many.
 func (r *refusals) tooMany(now time.Time, most int) bool {
 	if most == 0 {
 		return false

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// find is what a JSON object has at a path of names, a string without its quotes. twice says that one of the names is
-// there more than once, be it in other capitals: which of them counts is another matter in each program that reads it,
-// so nobody knows what it will be taken for. Nothing is found in what is no object; what is wrong behind what was looked
-// for is not noticed. It allocates only for names and values that are written with escapes.
+// find returns the value at a path of names in a JSON object, without quotes if it is a string. twice reports that
+// one of the names occurs more than once, also in other capitalization. Programs differ in which of them they use, so
+// the message is ambiguous. find finds nothing outside objects, and does not check the text after the value. It
+// allocates only for names and values with escapes.
 func find(msg []byte, path []string) (value []byte, twice bool) {
 	s := scan{rest: msg}
 	for depth, name := range path {
@@ -20,17 +20,17 @@ func find(msg []byte, path []string) (value []byte, twice bool) {
 		case depth == len(path)-1:
 			return at, false
 		case quoted:
-			return nil, false // a string, whatever stands in it
+			return nil, false // a string, whatever it contains
 		}
 		s.rest = at
 	}
 	return nil, false
 }
 
-// A scan goes through a JSON text. It does not check it: of a text that is JSON it finds what any reader does.
+// A scan goes through a JSON text without checking it. In valid JSON it finds the same as any parser.
 type scan struct{ rest []byte }
 
-// field is the value of a name in the object that begins here.
+// field returns the value of a name in the object that begins here.
 func (s *scan) field(name string) (value []byte, quoted, twice, ok bool) {
 	if s.next() != '{' {
 		return nil, false, false, false
@@ -42,7 +42,7 @@ func (s *scan) field(name string) (value []byte, quoted, twice, ok bool) {
 			s.rest = s.rest[1:]
 			continue
 		case '"':
-		default: // its end, or no JSON
+		default: // the object's end, or not JSON
 			return value, quoted, false, ok
 		}
 		key := s.text()
@@ -65,7 +65,7 @@ func (s *scan) field(name string) (value []byte, quoted, twice, ok bool) {
 	}
 }
 
-// next is the first byte that is no space; 0 at the end.
+// next returns the first byte that is not a space; 0 at the end.
 func (s *scan) next() byte {
 	for i, c := range s.rest {
 		if c != ' ' && c != '\t' && c != '\n' && c != '\r' {
@@ -77,7 +77,7 @@ func (s *scan) next() byte {
 	return 0
 }
 
-// text takes a string that begins here, and is what stands between its quotes; nil if it has no end.
+// text consumes a string and returns the text between its quotes; nil if it has no end.
 func (s *scan) text() []byte {
 	for i := 1; i < len(s.rest); i++ {
 		end := bytes.IndexByte(s.rest[i:], '"')
@@ -99,7 +99,7 @@ func (s *scan) text() []byte {
 	return nil
 }
 
-// value takes the value that begins here, a string without its quotes; nil if there is none.
+// value consumes a value and returns it, without quotes if it is a string; nil if there is none.
 func (s *scan) value() []byte {
 	switch s.next() {
 	case 0:
@@ -118,7 +118,7 @@ func (s *scan) value() []byte {
 	return at
 }
 
-// nested takes an object or a list that begins here.
+// nested consumes an object or a list.
 func (s *scan) nested() []byte {
 	whole, depth := s.rest, 0
 	for len(s.rest) > 0 {
@@ -140,7 +140,7 @@ func (s *scan) nested() []byte {
 	return nil
 }
 
-// same reports whether a reader could take a key for a name: some do not mind capitals.
+// same reports whether a parser could take a key for a name: some ignore case.
 func same(key []byte, name string) bool {
 	key = unescaped(key)
 	if len(key) == len(name) && string(key) == name {
@@ -149,7 +149,7 @@ func same(key []byte, name string) bool {
 	return len(key) >= len(name) && len(key) <= utf8.UTFMax*len(name) && bytes.EqualFold(key, []byte(name))
 }
 
-// unescaped is what stands between the quotes of a string, read.
+// unescaped returns the text between the quotes of a string without escapes.
 func unescaped(text []byte) []byte {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return text

@@ -25,7 +25,7 @@ func TestRoutesOfMessages(t *testing.T) {
 		{`{"ac\u017fion":"send"}`, "action", ""},
 		{`{"data":{"kind":"a"},"data":{"kind":"b"}}`, "data.kind", "twice"},
 		{`{"data":{"kind":"a","kind":"b"}}`, "data.kind", "twice"},
-		{`{"\u017fend":1,"send":2}`, "send", "twice"}, // a long s, which is an s to those who fold capitals
+		{`{"\u017fend":1,"send":2}`, "send", "twice"}, // a long s, which equals s if case is ignored
 		{`[{"action":"send"}]`, "action", ""},
 		{`"action"`, "action", ""},
 		{``, "action", ""},
@@ -47,7 +47,8 @@ func TestRoutesOfMessages(t *testing.T) {
 	}
 }
 
-// Of what any reader takes for an object, the route is what a reader finds: by the first of two names, or the last.
+// If any parser accepts the text as an object, the route is the value that a parser finds, for the first of two equal
+// names or the last.
 func FuzzRoutes(f *testing.F) {
 	for _, msg := range []string{`{"action":"send"}`, `{"a":[{}],"action":"x","Action":{}}`, `{"data":{"action":"\ud83d\ude00"}}`, "{\"action\":\"\xff\"}", `{"a\\":1,"action":"\\"}`} {
 		f.Add([]byte(msg))

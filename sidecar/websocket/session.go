@@ -12,25 +12,25 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// Codes with which connections are closed (RFC 6455 7.4.1 and those registered since).
+// Codes of close frames (RFC 6455 7.4.1 and later registrations).
 const (
 	goingAway     = ws.StatusGoingAway // 1001: the other side, or the route, is gone
 	badText       = ws.StatusInvalidFramePayloadData
-	policy        = ws.StatusPolicyViolation // 1008: refused over and over, or too slow
+	policy        = ws.StatusPolicyViolation // 1008: refused too often, or too slow
 	tooBig        = ws.StatusMessageTooBig
 	restart       = ws.StatusServiceRestart // 1012
-	tryAgainLater = ws.StatusTryAgainLater  // 1013: the upstream is away, or its breaker open
+	tryAgainLater = ws.StatusTryAgainLater  // 1013: the upstream is gone, or its breaker is open
 	cut           = ws.StatusCode(1006)     // never sent: there was no close frame
 )
 
-// TryAgainLater is the code of a connection that ended as its upstream did not go on, or weir could not.
+// TryAgainLater is the code of a connection that ended because its upstream or weir could not continue.
 const TryAgainLater = int(tryAgainLater)
 
-// An ending is why a connection ends: what its caller is told, and what the upstream is.
+// An ending is the end of a connection: the code for each side, and the reason.
 type ending struct {
-	code     ws.StatusCode // for the caller; cut if there is nobody to tell
-	mute     bool          // it cannot be told
-	upstream ws.StatusCode // 0 means 1001, cut that there is nobody to tell
+	code     ws.StatusCode // for the caller; cut if it receives no close frame
+	mute     bool          // it cannot receive a close frame
+	upstream ws.StatusCode // 0 means 1001, cut means no close frame
 	why      string        // at most 123 bytes
 }
 
@@ -49,42 +49,43 @@ type Session struct {
 	stop             context.CancelFunc
 	flows            sync.WaitGroup
 
-	// Of the goroutine that reads what the caller sends.
+	// Used by the goroutine that reads the caller's messages.
 	up      flow
 	call    weir.Call
 	permit  weir.Permit
 	routes  map[string]*row
-	serial  int64 // of messages that were refused
+	serial  int64 // of refused messages
 	refused refusals
 
-	// Of the goroutine that reads what the upstream sends.
+	// Used by the goroutine that reads the upstream's messages.
 	down flow
 
 	mu     sync.Mutex
 	over   bool // the session ends
 	ending ending
-	runs   bool        // there are two sides that can be told
-	due    *ending     // of a session that is to end as soon as it runs
-	close  *time.Timer // ends it soon; nil if nothing does
+	runs   bool        // both sides exist
+	due    *ending     // the ending of a session that must end as soon as it runs
+	close  *time.Timer // ends it soon; nil if no end is scheduled
 }
 
-// A flow is one direction: what it has passed on, and what bounds its writes.
+// A flow is one direction: its traffic, and the timer of its writes.
 type flow struct {
 	Traffic
 	guard *time.Timer
-	slow  atomic.Pointer[side] // to whom is written
+	slow  atomic.Pointer[side] // the side that a write waits for
 	holds atomic.Bool          // it has a message, and reads nothing meanwhile
 	buf   *buffer
-	took  int64 // of what weir may hold in memory
+	took  int64 // from weir's memory budget for bodies
 }
 
-// Connection names the connection.
+// Connection returns the ID of the connection.
 func (s *Session) Connection() string { return s.id }
 
-// Leave ends a session that did not come to be.
+// Leave ends a session that did not begin to run.
 func (s *Session) Leave() { s.hub.leave(s) }
 
-// Run passes messages on until the connection is closed on both sides, and returns what became of it. ctx ends it at once.
+// Run passes on messages until the connection is closed on both sides, and returns its summary. The end of ctx ends
+// the connection immediately.
 func (s *Session) Run(ctx context.Context, caller, upstream *Conn) *Summary {
 	defer s.hub.leave(s)
 	s.caller, s.upstream = newSide(caller, s.Config.MaxMessage), newSide(upstream, s.Config.MaxMessage)
@@ -117,8 +118,8 @@ func (s *Session) Run(ctx context.Context, caller, upstream *Conn) *Summary {
 	return sum
 }
 
-// ready has the session end from now on when it is told to. It returns how it is to end at once, nil if it is not: while the
-// upstream was dialled there was nobody to tell.
+// ready marks the session as running, so that end takes effect. It returns the ending that was requested while the
+// upstream was dialed, nil if there was none.
 func (s *Session) ready() *ending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +127,7 @@ func (s *Session) ready() *ending {
 	return s.due
 }
 
-// known are the counts of each route that a message can name, and of the default one.
+// known returns the counts of each route that a message can name, and of the default one.
 func (s *Session) known() map[string]*row {
 	all := map[string]*row{Default: s.counts.row(Default)}
 	for _, name := range s.Config.Routes {
@@ -144,7 +145,8 @@ func (s *Session) summary(subprotocol bool) *Summary {
 	}
 }
 
-// end ends the session: both sides are told why, and what is under way is cut off. Only the first reason counts.
+// end ends the session: both sides receive the reason, and messages in progress are cut off. Only the first ending
+// counts.
 func (s *Session) end(e ending) {
 	s.mu.Lock()
 	if !s.runs && s.due == nil {
@@ -167,23 +169,23 @@ func (s *Session) end(e ending) {
 	}
 	s.flows.Go(func() { s.caller.close(e.code, e.why) })
 	s.flows.Go(func() { s.upstream.close(e.upstream, e.why) })
-	s.stop() // last, as whoever waits for flows would miss those two
+	s.stop() // last, because a goroutine that waits for flows would otherwise miss those two
 }
 
-// tooSlow ends the session as a peer does not take what it is sent.
+// tooSlow ends the session because a peer does not accept messages.
 func (s *Session) tooSlow(who *side) {
 	switch who {
-	case s.caller: // what is before a close frame is not read
+	case s.caller: // data before a close frame is not read
 		s.end(ending{code: policy, mute: true, why: "the caller does not read its messages"})
 	case s.upstream:
 		s.end(ending{code: tryAgainLater, upstream: cut, why: "the upstream does not read its messages"})
 	}
 }
 
-// A side is the connection to the caller, or to the upstream.
+// A side is the connection to the caller or to the upstream.
 type side struct {
 	conn  *Conn
-	heard atomic.Bool // something came since somebody looked
+	heard atomic.Bool // something was received since the last check
 }
 
 func newSide(c *Conn, most int64) *side {
@@ -191,22 +193,22 @@ func newSide(c *Conn, most int64) *side {
 	return &side{conn: c}
 }
 
-// close ends the connection with a code, and waits for the answer for some seconds.
+// close closes the connection with a code, and waits some seconds for the response.
 func (d *side) close(code ws.StatusCode, why string) {
 	if code == cut {
 		d.cut()
 		return
 	}
-	late := time.AfterFunc(goodbye, d.conn.ended.cut) // the library reads a message that is under way to its end, however long that takes
+	late := time.AfterFunc(goodbye, d.conn.ended.cut) // otherwise the library would read a message in progress to its end, however long that takes
 	defer late.Stop()
 	_ = d.conn.Close(code, strings.ToValidUTF8(why[:min(len(why), longestReason)], ""))
 }
 
-// goodbye is how long it may take that a close frame is written, and answered: each has 5s in the library.
+// goodbye is the longest time for a close frame and its response: each has 5s in the library.
 const goodbye = 10 * time.Second
 
-// longestReason is as much as a close frame holds beside its code.
+// longestReason is the longest reason that a close frame can contain, in bytes.
 const longestReason = 123
 
-// cut ends the connection without a word.
+// cut closes the connection without a close frame.
 func (d *side) cut() { _ = d.conn.CloseNow() }

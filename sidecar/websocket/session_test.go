@@ -29,7 +29,7 @@ func hourly(n int64, scope string, operations ...string) limit.Limit {
 	return limit.Limit{Name: "few", Rate: bucket.Rate{Amount: n, Per: time.Hour, Burst: n}, Scope: scope, Operations: operations}
 }
 
-// Whoever closes, the other side is told the same, and the line of the connection says it, too.
+// Whichever side closes, the other side receives the same code, and the log line of the connection contains it.
 func TestCodesOfBothSidesPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := make(chan string, 1)
@@ -78,7 +78,7 @@ func TestACallerWhoHasGone(t *testing.T) {
 	})
 }
 
-// What breaks off within a message brings nothing of it.
+// If a connection ends within a message, nothing of that message is passed on.
 func TestAnUpstreamThatGoesAwayWithinAMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, weir.Policy{}, Config{}, func(c *ws.Conn) {
@@ -154,7 +154,8 @@ func TestTextThatIsNone(t *testing.T) {
 	})
 }
 
-// Whoever does not read holds up its own connection, for a bounded time, and weir holds one message of each direction.
+// A peer that does not read delays only its own connection, for a bounded time, and weir holds one message per
+// direction.
 func TestWhoDoesNotReadIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -170,8 +171,8 @@ func TestWhoDoesNotReadIsLeft(t *testing.T) {
 			}
 		})
 		defer s.Close()
-		_ = s.dial(t, "a") // and says and reads nothing
-		synctest.Wait()    // nobody goes on; what comes after the close frame is read until that is answered
+		_ = s.dial(t, "a") // and sends and reads nothing
+		synctest.Wait()    // everything waits; data after the close frame is read until its response
 		if n := sent.Load(); n == 0 || n > 100 {
 			t.Errorf("the upstream has sent %d messages that nobody reads", n)
 		}
