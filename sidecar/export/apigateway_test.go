@@ -26,12 +26,12 @@ upstreams:
     limits:
 `
 
-// with is a file with limits, one a line.
+// with returns a file with limits, one per line.
 func with(head string, limits ...string) string {
 	return head + "      " + strings.Join(limits, "\n      ") + "\n"
 }
 
-// resource is the properties of one of a template.
+// resource returns the properties of a template's resource.
 func resource(t *testing.T, f File, err error, name, kind string) map[string]any {
 	t.Helper()
 	r := read[struct {
@@ -46,8 +46,8 @@ func resource(t *testing.T, f File, err error, name, kind string) map[string]any
 	return r.Properties
 }
 
-// positive complains of settings that lack one of the two, or have a field that CloudFormation does not know: its own
-// rules do not look into them.
+// positive reports settings without a rate or a burst, or with a field that is unknown to CloudFormation, whose own
+// rules do not check that.
 func positive(t *testing.T, where string, block any, rate, burst string, also ...string) {
 	t.Helper()
 	m, ok := block.(map[string]any)
@@ -115,7 +115,7 @@ func TestWebSocketAPI(t *testing.T) {
 	}
 }
 
-// What API Gateway cannot hold is an error that says so, and where.
+// A limit that API Gateway does not support is an error with its place.
 func TestWhatAPIGatewayCannotHold(t *testing.T) {
 	for limit, want := range map[string]string{
 		"x: {rate: 5/min, shape: rolling}":                                                      "weir.yaml:8: upstreams.api.limits.x: API Gateway has no rolling windows",
@@ -145,7 +145,8 @@ func TestWhatAPIGatewayCannotHold(t *testing.T) {
 	}
 }
 
-// TestChatLevelsAreWritten checks that the preset for API Gateway can be exported, and that what the template leaves out is reported.
+// TestChatLevelsAreWritten checks that the preset for API Gateway can be exported, and that omitted limits are
+// reported.
 func TestChatLevelsAreWritten(t *testing.T) {
 	file := parsed(t, "upstreams:\n  chat: {url: https://example.com, preset: chat-levels}\n")
 	f, err := APIGateway(file, GatewayOptions{WebSocket: true})
@@ -164,7 +165,7 @@ func TestChatLevelsAreWritten(t *testing.T) {
 	}
 }
 
-// What stands below a level is looked at in its sum.
+// Throttles below a level are checked by their sum.
 func TestSumsOfLevels(t *testing.T) {
 	for _, c := range []struct {
 		limits []string

@@ -59,11 +59,11 @@ type side struct {
 
 // An ask is a request as far as its descriptors are concerned.
 type ask struct {
-	keys   map[string]string // by descriptor key, what is there
+	keys   map[string]string // present values by descriptor key
 	remote string
 }
 
-// descriptors are what Envoy makes of the actions of a route.
+// descriptors returns the descriptors that Envoy creates by the actions of a route.
 func (a ask) descriptors(r route) (all []*common.RateLimitDescriptor) {
 	for _, l := range r.Route.Limits {
 		d := new(common.RateLimitDescriptor)
@@ -97,8 +97,8 @@ func (a ask) descriptors(r route) (all []*common.RateLimitDescriptor) {
 	return all
 }
 
-// What Envoy sends by the one file, weir answers by the other: each limit that counts an operation is found, with
-// the key and without it.
+// weir's rules match the descriptors that Envoy sends: each limit that counts an operation is found, with and without
+// the key.
 func TestEnvoyIsAnsweredByItsRules(t *testing.T) {
 	f := parsed(t, api)
 	written, err := EnvoyRules(f, EnvoyOptions{})
@@ -142,7 +142,7 @@ func TestEnvoyIsAnsweredByItsRules(t *testing.T) {
 	}
 }
 
-// What cannot be held is an error that says which limit, and where.
+// An unsupported limit is an error with its name and place.
 func TestWhatARateLimitServiceCannotHold(t *testing.T) {
 	for text, want := range map[string]string{
 		"limits: {x: {rate: 5/min, shape: rolling}}":                            "weir.yaml:4: upstreams.api.limits.x: a rate limit service has no rolling windows",
@@ -172,7 +172,7 @@ func TestWhatARateLimitServiceCannotHold(t *testing.T) {
 	}
 }
 
-// The server of envoyproxy/ratelimit has less.
+// The server of envoyproxy/ratelimit supports less.
 func TestPlainRules(t *testing.T) {
 	for limit, want := range map[string]string{
 		"{amount: 5, every: day, zone: Asia/Kolkata}": "no zones",
@@ -193,7 +193,7 @@ func TestPlainRules(t *testing.T) {
 	}
 }
 
-// A bucket is another thing than a window, and whoever gets one is told.
+// A bucket is not a window, so its export causes a warning.
 func TestBucketsAreConvertedWithAWarning(t *testing.T) {
 	f := parsed(t, api)
 	file, err := EnvoyRules(f, EnvoyOptions{})
@@ -220,7 +220,7 @@ func TestRoutesOfEnvoy(t *testing.T) {
 		"* api.write /api :method POST -> ^/api/? /v1/ at example.com",
 		"* api.default /api -> ^/api/? /v1/ at example.com",
 	}
-	want := append(anywhere, // below /v2 nothing is sent on that begins with /v1/list
+	want := append(anywhere, // below /v2 no forwarded path begins with /v1/list
 		"api.example api.write /v2 :method POST -> ^/ /v1/ at example.com",
 		"api.example api.default /v2 -> ^/ /v1/ at example.com")
 	for _, line := range anywhere {

@@ -1,9 +1,9 @@
 package export
 
-// What Envoy reads, as far as it is written here: parts of envoy.config.route.v3, of the filter for rate limits and
-// of envoy.config.cluster.v3.
+// The parts of Envoy's API that are written: from envoy.config.route.v3, the rate limit filter, and
+// envoy.config.cluster.v3.
 
-// An action makes one entry of a descriptor. One field is set.
+// An action creates one entry of a descriptor. One field is set.
 type action struct {
 	Generic *genericKey  `yaml:"generic_key,omitempty"`
 	Header  *headerValue `yaml:"request_headers,omitempty"`
@@ -108,7 +108,7 @@ type connectionManager struct {
 	Routes    routeConfig `yaml:"route_config"`
 }
 
-// bare is a message of which only its type is said.
+// bare is a message with only a type.
 type bare struct {
 	Type string `yaml:"@type"`
 }

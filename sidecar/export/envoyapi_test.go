@@ -14,7 +14,7 @@ import (
 
 var fieldName = regexp.MustCompile(`protobuf:"[^"]*name=([a-z0-9_]+)`)
 
-// messages are the names of the fields of Envoy's messages in a package, those of a oneof with the message's.
+// messages returns the field names of Envoy's messages in a package, including the fields of a oneof.
 func messages(t *testing.T, dir string) map[string][]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.pb.go"))
@@ -47,7 +47,7 @@ func messages(t *testing.T, dir string) map[string][]string {
 	return all
 }
 
-// What is written has the fields of the API that is named in go.mod, by its source: Envoy refuses unknown ones.
+// All written fields exist in the API version of go.mod, by its source, because Envoy refuses unknown fields.
 func TestEnvoyKnowsEveryField(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/go-control-plane/envoy").Output()
 	if err != nil {

@@ -17,8 +17,8 @@ type way struct {
 	proxy.Route
 }
 
-// hosts are the virtual hosts of the upstreams. weir looks for a path at the host that is named and then at those that
-// are for any; Envoy looks at one virtual host alone, so each has the routes for any host, too.
+// hosts returns the virtual hosts of the upstreams. weir looks up a path at its host and then among the routes for
+// any host. Envoy uses only one virtual host, so each one also contains the routes for any host.
 func (l *ledger) hosts(all []*config.Upstream) []virtualHost {
 	var ways []way
 	var names []string
@@ -47,7 +47,7 @@ func (l *ledger) hosts(all []*config.Upstream) []virtualHost {
 	return found
 }
 
-// domainOf is a host as Envoy names it.
+// domainOf returns a host in Envoy's notation.
 func domainOf(host string) string {
 	if strings.Contains(host, ":") {
 		return "[" + host + "]"
@@ -55,7 +55,7 @@ func domainOf(host string) string {
 	return cmp.Or(host, "*")
 }
 
-// routes are those of one way: one for each operation, in their order, and one for what is left.
+// routes returns the routes of one way: one per operation, in order, and one for all other requests.
 func (l *ledger) routes(w way) (all []route) {
 	for _, o := range w.of.Policy.Operations {
 		match, some := w.operation(o)
@@ -64,13 +64,13 @@ func (l *ledger) routes(w way) (all []route) {
 		}
 		all = append(all, l.route(w, o.Name, match))
 		if len(o.Methods) == 0 && match.Segments+match.Prefix == w.whole().Segments+w.whole().Prefix {
-			return all // nothing is left
+			return all // no requests are left
 		}
 	}
 	return append(all, l.route(w, weir.DefaultOperation, w.whole()))
 }
 
-// whole matches whatever the way matches.
+// whole matches everything that the way matches.
 func (w way) whole() routeMatch {
 	if path := strings.Trim(w.Path, "/"); path != "" {
 		return routeMatch{Segments: "/" + path}
@@ -78,7 +78,7 @@ func (w way) whole() routeMatch {
 	return routeMatch{Prefix: "/"}
 }
 
-// sent is how paths begin that the way sends on.
+// sent returns the prefix of the paths that the way forwards.
 func (w way) sent() string {
 	base := strings.TrimSuffix(w.of.URL.EscapedPath(), "/")
 	if path := strings.Trim(w.Path, "/"); path != "" && !w.Strip {
@@ -87,7 +87,7 @@ func (w way) sent() string {
 	return base + "/"
 }
 
-// operation matches the requests of the way that are of an operation, whose path is that which is sent on. It reports
+// operation matches the requests of the way that belong to an operation, whose path is the forwarded one. It reports
 // whether there can be any.
 func (w way) operation(o weir.Operation) (m routeMatch, some bool) {
 	sent := w.sent()

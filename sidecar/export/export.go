@@ -1,8 +1,8 @@
-// Package export writes the limits of a configuration as other programs want them: the
-// rules by which an Envoy asks weir, or the settings of an API Gateway.
+// Package export writes the limits of a configuration for other programs: the rules with which an Envoy asks weir, or
+// the settings of an API Gateway.
 //
-// What the other program cannot hold is an error that names the limit and where it
-// stands; what it holds in another way is a warning. Nothing is left out in silence.
+// A limit that the other program does not support is an error with the limit's name and place. A limit that it
+// supports differently is a warning. No limit is omitted silently.
 package export
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// A File is what was written, and what it does in another way than weir does.
+// A File is the exported text, and how its effect differs from weir's.
 type File struct {
 	Text     []byte
 	Warnings []string
 }
 
-// A ledger is what is found while limits are read. target is whom they are written for.
+// A ledger collects the problems of an export. target is the program for which the limits are written.
 type ledger struct {
 	target   string
 	file     *config.File
@@ -29,7 +29,7 @@ type ledger struct {
 	warnings []string
 }
 
-// at is where a field of an upstream stands.
+// at returns the place of an upstream's field.
 func (l *ledger) at(u *config.Upstream, field string) string {
 	at := "upstreams." + u.Name + "." + field
 	if where := l.file.Where(u.Name, field); where != "" {
@@ -38,7 +38,7 @@ func (l *ledger) at(u *config.Upstream, field string) string {
 	return at
 }
 
-// bad notes what cannot be written. what is what the target has not.
+// bad records a limit that cannot be written. what is the feature that the target does not have.
 func (l *ledger) bad(u *config.Upstream, field, what, hint string) {
 	l.errs = append(l.errs, doc.Complaint{File: l.file.Where(u.Name, field), Field: "upstreams." + u.Name + "." + field, Problem: l.target + " has no " + what, Hint: hint})
 }
@@ -47,7 +47,7 @@ func (l *ledger) warn(u *config.Upstream, field, format string, args ...any) {
 	l.warnings = append(l.warnings, l.at(u, field)+": "+fmt.Sprintf(format, args...))
 }
 
-// err is all that was noted.
+// err returns all recorded errors.
 func (l *ledger) err() error {
 	if len(l.errs) == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (l *ledger) err() error {
 	return l.errs
 }
 
-// chosen are the upstreams of the names given, or all of them.
+// chosen returns the named upstreams, or all of them.
 func (l *ledger) chosen(names []string) (all []*config.Upstream, err error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(l.file.Upstreams, func(u config.Upstream) bool { return u.Name == name }) {
@@ -70,8 +70,8 @@ func (l *ledger) chosen(names []string) (all []*config.Upstream, err error) {
 	return all, nil
 }
 
-// bounds complains of what bounds an upstream besides its limits: neither target has it. The bound that weir learns
-// where the file says nothing of it is weir's own care.
+// bounds reports an upstream's configured concurrency bounds, which neither target has. A bound that weir learns by
+// default is not reported.
 func (l *ledger) bounds(u *config.Upstream) {
 	own := func(c *weir.Concurrency) bool { return c != nil && (c.Auto || c.Limit > 0) }
 	if own(&u.Policy.Concurrency) && l.file.Where(u.Name, "concurrency") != "" {
@@ -90,7 +90,7 @@ func (l *ledger) bounds(u *config.Upstream) {
 	}
 }
 
-// counts complains of a limit that counts what the targets do not, or by what they do not know.
+// counts reports a limit with a unit, a shape or a scope that the targets do not support.
 func (l *ledger) counts(u *config.Upstream, one *limit.Limit) (good bool) {
 	before, field := len(l.errs), "limits."+one.Name
 	if unit := one.UnitName(); unit != limit.Requests {

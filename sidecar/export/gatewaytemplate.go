@@ -9,12 +9,12 @@ import (
 // A made is a part of a template.
 type made = map[string]any
 
-// parameter is a name that the reader of the template gives.
+// parameter is a value that the user of the template supplies.
 func parameter(about string) made { return made{"Type": "String", "Description": about} }
 
 func ref(name string) made { return made{"Ref": name} }
 
-// template is the template of CloudFormation. The stage is one that the template makes, as settings are a part of it.
+// template returns the CloudFormation template. It creates the stage, because the settings are a part of it.
 func (g *gateway) template() made {
 	resources, parameters := made{}, made{"Api": parameter("the id of the API"), "StageName": parameter("the name of the stage")}
 	switch {
@@ -49,7 +49,7 @@ func (t throttle) settings() made {
 	return made{"ThrottlingRateLimit": t.Rate, "ThrottlingBurstLimit": t.Burst}
 }
 
-// methods are the settings of a stage for its methods, whose paths have ~1 for a slash but for the first.
+// methods returns the settings of a stage for its methods. Their paths have ~1 for each slash except the first.
 func (g *gateway) methods() (all []made) {
 	for _, place := range slices.Sorted(maps.Keys(g.stage)) {
 		one := g.stage[place].settings()
@@ -65,7 +65,7 @@ func (g *gateway) methods() (all []made) {
 	return all
 }
 
-// usagePlan is what each client has. It waits for the stage if the template makes that, too.
+// usagePlan returns the plan of each client. It depends on the stage if the template creates that too.
 func (g *gateway) usagePlan(stage bool) made {
 	at := made{"ApiId": ref("Api"), "Stage": ref("StageName")}
 	properties := made{"ApiStages": []made{at}}

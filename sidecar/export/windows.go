@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// A quota is a limit in the format of envoyproxy/ratelimit. Multiplier and Zone are weir's own.
+// A quota is a limit in the format of envoyproxy/ratelimit. Multiplier and Zone are weir's extensions.
 type quota struct {
 	Unit       string `yaml:"unit"`
 	Amount     int64  `yaml:"requests_per_unit"`
@@ -23,7 +23,7 @@ var units = []struct {
 	long time.Duration
 }{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}}
 
-// window is a limit as a window of the rate limit service. plain is for a service that is not weir's, which has
+// window converts a limit to a window of the rate limit service. plain is for services other than weir, which support
 // neither multiples of units nor zones nor the calendar's weeks and months.
 func (l *ledger) window(u *config.Upstream, one *limit.Limit, plain bool) (q quota, good bool) {
 	field := "limits." + one.Name

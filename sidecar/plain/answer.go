@@ -13,35 +13,35 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// An answer is the http.ResponseWriter of a request. What fits into a buffer is written at once when the handler ends;
-// what is longer, or flushed, when it comes. What a handler's goroutines write after that goes nowhere. It says of
-// itself what net/http says of the same answer: Date, Content-Length, Content-Type, Transfer-Encoding, Connection.
-// Handlers have no say in Transfer-Encoding.
+// An answer is the http.ResponseWriter of a request. A response that fits into a buffer is written when the handler
+// ends. A longer or flushed one is written piece by piece. Writes by the handler's goroutines after that are
+// discarded. It sets the same header fields as net/http would: Date, Content-Length, Content-Type, Transfer-Encoding,
+// Connection. Handlers cannot change Transfer-Encoding.
 type answer struct {
 	conn   *conn
 	header http.Header
 	method string // of the request
 
 	status   int
-	length   int64    // what the handler says that the body has; -1 for nothing
-	wrote    int64    // of the body
-	guess    bool     // Content-Type is to be guessed
-	dated    bool     // the handler says when it is
-	last     bool     // the connection ends with this answer
-	trailers []string // that the handler named
-	trails   bool     // it has, or may have some
-	sent     bool     // the head has been
+	length   int64    // the body's length by the handler's header; -1 if it sets none
+	wrote    int64    // bytes of the body
+	guess    bool     // Content-Type must be guessed
+	dated    bool     // the handler sets the date
+	last     bool     // the connection ends with this response
+	trailers []string // announced by the handler
+	trails   bool     // it has trailers, or may have some
+	sent     bool     // the head has been sent
 	chunked  bool
-	failed   error // of a write
-	*pieces        // what is to be written; nil when it is over
+	failed   error // error of a write
+	*pieces        // data to be written; nil when the response has ended
 }
 
-// pieces hold what is to be written: the head, and of the body what has come.
+// pieces contains the data to be written: the head, and the present part of the body.
 type pieces struct{ head, body []byte }
 
 const (
 	mostHeld    = 16 << 10     // of a body before it is sent
-	mostKept    = 3 * mostHeld // of a buffer that is used again
+	mostKept    = 3 * mostHeld // of a buffer that is reused
 	mostGuessed = 512          // of a body whose Content-Type is guessed
 )
 
@@ -53,7 +53,7 @@ func newAnswer(c *conn, method string) *answer {
 
 var errOver = errors.New("sidecar/plain: the handler has ended")
 
-// release gives its buffers back.
+// release returns its buffers to the pool.
 func (a *answer) release() {
 	b := a.pieces
 	a.pieces = nil
@@ -63,14 +63,14 @@ func (a *answer) release() {
 	}
 }
 
-// Header is http.ResponseWriter's.
+// Header implements http.ResponseWriter.
 func (a *answer) Header() http.Header { return a.header }
 
-// WriteHeader is http.ResponseWriter's. An answer before the answer (1xx) is sent at once.
+// WriteHeader implements http.ResponseWriter. An informational response (1xx) is sent immediately.
 func (a *answer) WriteHeader(status int) {
 	switch {
 	case status < 100 || status > 999:
-		panic(fmt.Sprintf("sidecar/plain: a handler answers with the status %d", status)) // as net/http has it
+		panic(fmt.Sprintf("sidecar/plain: a handler answers with the status %d", status)) // like net/http
 	case a.status != 0, a.pieces == nil:
 	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
 		a.line(status)
@@ -85,7 +85,7 @@ func (a *answer) WriteHeader(status int) {
 	}
 }
 
-// reads takes note of what the fields say about the answer itself.
+// reads evaluates the header fields that concern the response itself.
 func (a *answer) reads() {
 	h := a.header
 	if v := h["Content-Length"]; len(v) > 0 && a.allows() {
@@ -94,8 +94,8 @@ func (a *answer) reads() {
 		}
 	}
 	a.last = h["Connection"] != nil
-	_, a.dated = h["Date"]        // perhaps at no time
-	_, typed := h["Content-Type"] // perhaps as none
+	_, a.dated = h["Date"]        // a nil value suppresses the field
+	_, typed := h["Content-Type"] // a nil value suppresses the field
 	a.guess = !typed && h.Get("Content-Encoding") == ""
 	for _, v := range h["Trailer"] {
 		a.trails = true
@@ -109,12 +109,12 @@ func (a *answer) reads() {
 	}
 }
 
-// allows reports whether an answer of this status has a body.
+// allows reports whether a response of this status has a body.
 func (a *answer) allows() bool {
 	return a.status >= http.StatusOK && a.status != http.StatusNoContent && a.status != http.StatusNotModified
 }
 
-// line begins a head.
+// line writes the status line.
 func (a *answer) line(status int) {
 	b := append(a.head, "HTTP/1.1 "...)
 	b = append(strconv.AppendInt(b, int64(status), 10), ' ')
@@ -125,7 +125,7 @@ func (a *answer) line(status int) {
 	a.head = append(append(b, text...), "\r\n"...)
 }
 
-// fields adds those of the handler, but for those that say where the message ends.
+// fields writes the handler's header fields, except those that frame the message.
 func (a *answer) fields() {
 	for name, values := range a.header {
 		switch name {
@@ -146,7 +146,7 @@ func (a *answer) fields() {
 	}
 }
 
-// field adds one. A value can end no line.
+// field writes a header field. Line breaks in a value are replaced.
 func (a *answer) field(name string, values []string) {
 	for _, v := range values {
 		if strings.IndexByte(v, '\n') >= 0 || strings.IndexByte(v, '\r') >= 0 {
@@ -159,7 +159,7 @@ func (a *answer) field(name string, values []string) {
 
 var inLine = strings.NewReplacer("\n", " ", "\r", " ")
 
-// Write is http.ResponseWriter's.
+// Write implements http.ResponseWriter.
 func (a *answer) Write(p []byte) (int, error) {
 	if a.pieces == nil {
 		return 0, errOver
@@ -188,7 +188,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), a.failed
 }
 
-// FlushError is http.ResponseController's.
+// FlushError is called by http.ResponseController.
 func (a *answer) FlushError() error {
 	if a.pieces == nil {
 		return errOver
@@ -200,29 +200,29 @@ func (a *answer) FlushError() error {
 	return a.failed
 }
 
-// Flush is http.Flusher's.
+// Flush implements http.Flusher.
 func (a *answer) Flush() { _ = a.FlushError() }
 
-// SetReadDeadline is http.ResponseController's. The body has come already.
+// SetReadDeadline is called by http.ResponseController. The body has already been read.
 func (a *answer) SetReadDeadline(time.Time) error { return nil }
 
-// SetWriteDeadline is http.ResponseController's. It is about that: up to a quarter later, so that it need not be set
-// anew for each answer.
+// SetWriteDeadline is called by http.ResponseController. The deadline may be up to 25% later, so that it need not be
+// set for each response.
 func (a *answer) SetWriteDeadline(at time.Time) error {
 	a.conn.writeBy = at
 	return nil
 }
 
-// EnableFullDuplex is http.ResponseController's, which would make an error of its own for each request.
+// EnableFullDuplex is called by http.ResponseController, which would otherwise create an error for each request.
 func (a *answer) EnableFullDuplex() error { return http.ErrNotSupported }
 
-// end ends the answer with its handler, and reports whether the connection can go on.
+// end ends the response after its handler, and reports whether the connection can be reused.
 func (a *answer) end(last bool) bool {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
 	}
 	a.last = a.last || last
-	short := a.length >= 0 && a.wrote != a.length && a.method != http.MethodHead // its reader sees the end of the connection where more was promised
+	short := a.length >= 0 && a.wrote != a.length && a.method != http.MethodHead // the client detects the missing bytes by the end of the connection
 	a.send(nil, true)
 	if a.chunked {
 		a.head = append(a.head, "0\r\n"...)
@@ -233,7 +233,7 @@ func (a *answer) end(last bool) bool {
 	return a.failed == nil && !a.last && !short
 }
 
-// trail adds the trailers.
+// trail writes the trailers.
 func (a *answer) trail() {
 	for name, values := range a.header {
 		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && httpguts.ValidHeaderFieldName(name) {
@@ -247,14 +247,14 @@ func (a *answer) trail() {
 	}
 }
 
-// send sends what there is: the head, if it has not been sent, and of the body what has come and p. whole says that
-// nothing follows.
+// send writes the head, if it has not been sent, the buffered part of the body, and p. whole means that the body ends
+// there.
 func (a *answer) send(p []byte, whole bool) {
 	if !a.sent {
 		a.sent = true
 		a.frame(p, whole)
 	}
-	if n := len(a.body) + len(p); n > 0 && a.method != http.MethodHead { // which has no body
+	if n := len(a.body) + len(p); n > 0 && a.method != http.MethodHead { // HEAD has no body
 		if a.chunked {
 			a.head = append(strconv.AppendInt(a.head, int64(n), 16), "\r\n"...)
 		}
@@ -265,12 +265,13 @@ func (a *answer) send(p []byte, whole bool) {
 		}
 	}
 	a.body = a.body[:0]
-	if !whole || !a.chunked { // or what ends it goes with it
+	if !whole || !a.chunked { // otherwise the end of the chunked body is written with it
 		a.flush()
 	}
 }
 
-// adds adds to what is to be written. What is large is written at once: a copy of it would be held for as long as its caller reads it.
+// adds appends to the buffer. A large piece is written directly, because a copy would be held for as long as the
+// client reads.
 func (a *answer) adds(p []byte) {
 	if len(a.head) > 0 && len(p) <= mostHeld {
 		a.head = append(a.head, p...)
@@ -280,7 +281,7 @@ func (a *answer) adds(p []byte) {
 	a.write(p)
 }
 
-// frame ends the head with what says where the body ends.
+// frame ends the head with the fields that frame the body.
 func (a *answer) frame(p []byte, whole bool) {
 	now := time.Now()
 	if !a.dated {
@@ -309,18 +310,18 @@ func (a *answer) frame(p []byte, whole bool) {
 	a.head = append(a.head, "\r\n"...)
 }
 
-// says adds how long the body is.
+// says writes the Content-Length.
 func (a *answer) says(length int64) {
 	a.head = append(strconv.AppendInt(append(a.head, "Content-Length: "...), length, 10), "\r\n"...)
 }
 
-// flush writes what is in head.
+// flush writes the buffered head.
 func (a *answer) flush() {
 	a.write(a.head)
 	a.head = a.head[:0]
 }
 
-// write writes to the caller, who has left if that fails.
+// write writes to the client. An error means that the client has disconnected.
 func (a *answer) write(p []byte) {
 	if a.failed != nil || len(p) == 0 {
 		return

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// ways are in which a handler may answer. What loose ones have comes in one piece or in several, as the buffers have it.
+// ways are responses of handlers. The pieces of loose ones depend on buffer sizes.
 var ways = []struct {
 	name  string
 	loose bool
@@ -151,7 +151,7 @@ func flushed(w http.ResponseWriter) {
 	}
 }
 
-// received are the answers in what came for requests of these methods, in words.
+// received describes the responses to requests with these methods.
 func received(all []byte, loose bool, methods ...string) string {
 	var b strings.Builder
 	in := bufio.NewReader(bytes.NewReader(all))
@@ -168,7 +168,7 @@ func received(all []byte, loose bool, methods ...string) string {
 		if loose {
 			resp.ContentLength, resp.TransferEncoding = 0, nil
 			resp.Header.Del("Content-Length")
-			err = nil // which end of the connection it is
+			err = nil // the ways in which the connection ends may differ
 		}
 		fmt.Fprintf(&b, "%s %s %d %v %v %q %.80q %d %v %q\n", method, resp.Status, resp.ContentLength, resp.TransferEncoding, resp.Close, resp.Header, body, len(body), err, resp.Trailer)
 		if resp.StatusCode < 200 {
@@ -179,7 +179,7 @@ func received(all []byte, loose bool, methods ...string) string {
 	return fmt.Sprintf("%s and %q", b.String(), rest)
 }
 
-// However a handler answers, its caller gets what net/http would have sent, and so does the next.
+// However a handler responds, its client gets the same bytes as from net/http, and so does the next client.
 func TestAnswersAreThoseOfNetHTTP(t *testing.T) {
 	for _, way := range ways {
 		for _, method := range []string{"GET", "HEAD", "POST"} {
@@ -207,7 +207,7 @@ func TestAnswersAreThoseOfNetHTTP(t *testing.T) {
 	}
 }
 
-// What is flushed is there while the handler goes on.
+// Flushed data arrives while the handler continues.
 func TestWhatIsFlushedIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(all)
@@ -235,7 +235,8 @@ func TestWhatIsFlushedIsSent(t *testing.T) {
 	})
 }
 
-// Who does not read is left when the handler wants him to have read, or a quarter of that later; who reads on is not.
+// A client that does not read is disconnected at the handler's write deadline, or up to 25% later. A client that
+// keeps reading is not.
 func TestADeadlineOfAHandlerHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(all)
@@ -286,7 +287,7 @@ func TestADeadlineOfAHandlerHolds(t *testing.T) {
 	})
 }
 
-// A caller who has left is one to whom nothing can be written.
+// A failed write means that the client has disconnected.
 func TestAFailedWriteEndsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(all)
@@ -309,7 +310,7 @@ func TestAFailedWriteEndsTheCall(t *testing.T) {
 	})
 }
 
-// What one caller was answered is in no other's answer, whatever became of it.
+// No response contains data of another one, however the other one ended.
 func TestAnswersDoNotMix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(all)
@@ -349,7 +350,7 @@ func TestAnswersDoNotMix(t *testing.T) {
 	})
 }
 
-// What is written after the end of a handler is in nobody's answer.
+// Data written after the end of a handler appears in no response.
 func TestALateWriteGoesNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(all)
@@ -385,7 +386,7 @@ func TestALateWriteGoesNowhere(t *testing.T) {
 	})
 }
 
-// A large piece is not copied behind the head, or into a chunk: it would be held twice for as long as a slow caller reads.
+// A large piece is not copied behind the head or into a chunk: it would be held twice while a slow client reads.
 func TestWhatIsLargeIsNotCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(all)

@@ -13,12 +13,12 @@ import (
 	"github.com/seed1158cd35/weir/internal/buffers"
 )
 
-// What a connection does.
+// States of a connection.
 const (
-	fresh  int32 = iota // has said nothing yet
-	idle                // waits for another request
-	busy                // serves one
-	closed              // was ended while it waited
+	fresh  int32 = iota // no request yet
+	idle                // waits for the next request
+	busy                // serves a request
+	closed              // was closed while it waited
 )
 
 // bufferSize is the longest head of a plain request, and mostBody its longest body.
@@ -27,43 +27,42 @@ const (
 	mostBody   = 16 << 10
 )
 
-// arriving is how long the rest of a request is waited for, of which a part has come. It is net/http's to say what
-// becomes of one that comes slowly.
+// arriving is how long a connection waits for the rest of a partial request. Slower requests are left to net/http.
 const arriving = 10 * time.Millisecond
 
-// newborn is how long a connection that has said nothing yet is spared when the listener closes, as net/http spares
-// it: its request may be on its way.
+// newborn is how long a connection without a request stays open after the listener closes, as in net/http: its
+// request may be in transit.
 const newborn = 5 * time.Second
 
 // A conn is a connection whose requests have been plain so far.
 type conn struct {
 	l      *Listener
 	net    net.Conn
-	base   context.Context // values of the connection; nothing ends it
+	base   context.Context // values of the connection; it does not end
 	remote string
 	state  atomic.Int32
 	born   time.Time
-	served bool                     // has had an answer
+	served bool                     // has had a response
 	ended  <-chan struct{}          // closed when all calls end; nil if they do not
 	cause  atomic.Pointer[lifetime] // of the request that is being served; nil for none
 
 	buf        []byte
-	have       int // bytes of buf that have come
+	have       int // bytes read into buf
 	heads      memory
-	request    http.Request // of which each is made
-	later      *time.Timer  // has the present request's caller watched; nil until somebody asks for that
-	readUntil  time.Time    // the deadline for reads that is set; zero for none
-	writeUntil time.Time    // that for writes
-	writeBy    time.Time    // when the handler wants its writes to have ended; zero if at any time
-	date       []byte       // as it was written last
-	second     int64        // and when that was
+	request    http.Request // the template of requests
+	later      *time.Timer  // starts the watch of the present request's client; nil until first needed
+	readUntil  time.Time    // the read deadline in force; zero for none
+	writeUntil time.Time    // the write deadline in force; zero for none
+	writeBy    time.Time    // the handler's deadline for writes; zero for none
+	date       []byte       // the last Date line
+	second     int64        // the second of that line
 }
 
 func newConn(l *Listener, n net.Conn) *conn {
 	return &conn{l: l, net: n, remote: n.RemoteAddr().String(), born: time.Now()}
 }
 
-// endIfIdle closes a connection that waits for a request. The next one may have come, and not have been read.
+// endIfIdle closes a connection that waits for a request. The next request may have arrived without having been read.
 func (c *conn) endIfIdle() {
 	switch {
 	case c.state.CompareAndSwap(idle, closed), time.Since(c.born) > newborn && c.state.CompareAndSwap(fresh, closed):
@@ -73,10 +72,10 @@ func (c *conn) endIfIdle() {
 	}
 }
 
-// hurry has a connection that has said nothing yet wait no longer than it is spared.
+// hurry limits the wait of a new connection to newborn.
 func (c *conn) hurry() { _ = c.net.SetReadDeadline(c.born.Add(newborn)) }
 
-// gone says to who serves a request that its caller has left.
+// gone cancels the present request because its client has disconnected.
 func (c *conn) gone() {
 	if t := c.cause.Load(); t != nil {
 		t.cancel()
@@ -86,7 +85,7 @@ func (c *conn) gone() {
 // serve serves requests until one is not plain, or there are no more.
 func (c *conn) serve() {
 	defer c.l.leave(c)
-	defer func() { // of anything but the handler, which ends its own connection alone, too
+	defer func() { // a panic outside the handler; a panic in the handler also ends only its own connection
 		if v := recover(); v != nil {
 			c.l.logf("http: panic serving %v: %v\n%s", c.remote, v, debug.Stack())
 			_ = c.net.Close()
@@ -103,7 +102,7 @@ func (c *conn) serve() {
 	}
 	c.ended = base.Done()
 	c.request = http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: c.remote}
-	c.buf = make([]byte, bufferSize+1) // one for what is read while a caller is watched
+	c.buf = make([]byte, bufferSize+1) // one byte more for the watch of a client
 	for c.next() {
 		h, ok := c.heads.parse(c.buf[:c.have], c.l.lines)
 		if !ok {
@@ -122,19 +121,19 @@ func (c *conn) serve() {
 	_ = c.net.Close()
 }
 
-// next waits for a request, of which something has come then.
+// next waits for the beginning of a request.
 func (c *conn) next() bool {
 	was := c.state.Load()
 	if was == fresh {
 		c.readBy(time.Now(), c.l.server.ReadHeaderTimeout)
-		if c.l.stopping() { // and may have looked at this connection before
+		if c.l.stopping() { // it may have checked this connection earlier
 			c.hurry()
 		}
 		return c.read() && c.state.CompareAndSwap(fresh, busy)
 	}
-	// As net/http has it, which spares an empty line after a POST, too: some clients send one that nobody asked for.
+	// Like net/http, skip empty lines: some clients send a superfluous one after a POST.
 	for c.have < begun {
-		if c.state.Store(idle); c.l.stopping() { // and may have looked at this connection before
+		if c.state.Store(idle); c.l.stopping() { // it may have checked this connection earlier
 			return false
 		}
 		c.readBy(time.Now(), c.l.server.IdleTimeout)
@@ -150,10 +149,10 @@ func (c *conn) next() bool {
 	return true
 }
 
-// begun is how much of another request must have come for it to be one.
+// begun is how many bytes count as the beginning of a request.
 const begun = 4
 
-// read reads what has come.
+// read reads the available bytes.
 func (c *conn) read() bool {
 	for {
 		n, err := c.net.Read(c.buf[c.have:bufferSize])
@@ -163,7 +162,7 @@ func (c *conn) read() bool {
 	}
 }
 
-// readBy bounds reads by so much or, where a deadline is set already, by up to a quarter more: so it need not be set anew
+// readBy sets the read deadline. An existing deadline that is up to 25% later is kept, so that it need not be set
 // each time.
 func (c *conn) readBy(now time.Time, d time.Duration) {
 	if d <= 0 {
@@ -180,8 +179,9 @@ func (c *conn) readBy(now time.Time, d time.Duration) {
 	_ = c.net.SetReadDeadline(c.readUntil)
 }
 
-// body is the body of a request whose head has come, in memory of its own, and is taken out of the buffer with it. If it
-// has not come whole, or there is no room for it in memory, it is what has come. Who has it gives its room back.
+// body returns the body of a request whose head has been read, in separate memory, and removes it from the buffer. If
+// the body is incomplete, or the memory budget has no room, it returns the available part. The caller must release
+// the memory of a whole body.
 func (c *conn) body(h head) (body []byte, whole bool) {
 	if h.length > 0 {
 		if !buffers.Bodies.Take(int64(h.length)) {
@@ -202,7 +202,7 @@ func (c *conn) body(h head) (body []byte, whole bool) {
 	c.readUntil = time.Time{}
 	c.readBy(time.Now(), arriving)
 	more, err := io.ReadFull(c.net, body[n:])
-	if err != nil && c.l.stopping() { // nobody else is there to serve it
+	if err != nil && c.l.stopping() { // net/http will not accept it any more
 		c.readUntil = time.Time{}
 		c.readBy(time.Now(), newborn)
 		n += more
@@ -213,7 +213,7 @@ func (c *conn) body(h head) (body []byte, whole bool) {
 	return body[:n+more], err == nil
 }
 
-// handOver leaves the connection to net/http, with all that has come.
+// handOver passes the connection to net/http, with all bytes read so far.
 func (c *conn) handOver(first []byte) {
 	if c.served && bytes.HasPrefix(first, []byte("PRI ")) { // HTTP/2 begins with a connection, and not within it
 		_ = c.net.Close()
@@ -227,19 +227,19 @@ func (c *conn) handOver(first []byte) {
 	}
 }
 
-// A whole body is one that has come.
+// A whole is a body that has been read completely.
 type whole struct{ bytes.Reader }
 
-// Close is io.Closer's.
+// Close implements io.Closer.
 func (*whole) Close() error { return nil }
 
-// A handed connection begins with what was read of it here.
+// A handed connection begins with the bytes that were read before it was handed over.
 type handed struct {
 	net.Conn
 	first []byte
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (h *handed) Read(p []byte) (int, error) {
 	if len(h.first) == 0 {
 		return h.Conn.Read(p)
@@ -251,10 +251,10 @@ func (h *handed) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// NetConn is the connection itself.
+// NetConn returns the underlying connection.
 func (h *handed) NetConn() net.Conn { return h.Conn }
 
-// CloseWrite is for net/http, which lets a client read its last answer before it closes.
+// CloseWrite is called by net/http, so that a client can read its last response before the connection closes.
 func (h *handed) CloseWrite() error {
 	if w, ok := h.Conn.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
@@ -262,14 +262,14 @@ func (h *handed) CloseWrite() error {
 	return nil
 }
 
-// respond answers a request, and reports whether there may be another.
+// respond serves a request, and reports whether another one may follow.
 func (c *conn) respond(h head, body []byte) (again bool) {
 	t := &lifetime{conn: c}
 	t.Context, t.cancel = context.WithCancel(c.base)
 	c.cause.Store(t)
 	defer c.cause.Store(nil)
 	select {
-	case <-c.ended: // before there was anything to end
+	case <-c.ended: // the calls ended before this one began
 		t.cancel()
 	default:
 	}
@@ -293,14 +293,14 @@ func (c *conn) respond(h head, body []byte) (again bool) {
 	return answered && w.end(!stays) && stays
 }
 
-// write writes a piece of an answer. A deadline that is set already and is about the one that is wanted stays.
+// write writes a part of a response. It keeps a write deadline that is close enough to the wanted one.
 func (c *conn) write(p []byte) error {
 	now, by := time.Now(), c.writeBy
 	if timeout := c.l.server.WriteTimeout; by.IsZero() && timeout > 0 {
 		by = now.Add(timeout)
 	}
 	switch spare := by.Sub(now) / 4; {
-	case by.IsZero(): // none
+	case by.IsZero(): // no deadline
 	case !c.writeUntil.Before(by) && c.writeUntil.Sub(by) <= spare:
 		by = c.writeUntil
 	default:
@@ -314,7 +314,7 @@ func (c *conn) write(p []byte) error {
 	return err
 }
 
-// dateLine is the line that says when it is.
+// dateLine returns the Date line.
 func (c *conn) dateLine(now time.Time) []byte {
 	if s := now.Unix(); s != c.second {
 		c.second = s
@@ -323,7 +323,7 @@ func (c *conn) dateLine(now time.Time) []byte {
 	return c.date
 }
 
-// call calls the handler, and reports false if it panicked: then there is no answer.
+// call calls the handler. It returns false if the handler panicked; then there is no response.
 func (c *conn) call(w *answer, r *http.Request) (answered bool) {
 	defer func() {
 		if v := recover(); v != nil && v != http.ErrAbortHandler {

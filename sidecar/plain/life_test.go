@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/buffers"
 )
 
-// waiting is a site whose handler waits for the end of a call, or for an hour.
+// waiting returns a site whose handler waits for the end of a call, or for an hour.
 func waiting(ended chan error) *site {
 	s := open(decisions)
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +60,7 @@ func TestACallerWhoLeavesIsHeard(t *testing.T) {
 	})
 }
 
-// Nor is anything lost that is said meanwhile, and the connection goes on.
+// Data sent during a call is not lost, and the connection stays open.
 func TestACallThatWaitsIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 3)
@@ -69,7 +69,7 @@ func TestACallThatWaitsIsAnswered(t *testing.T) {
 		c := s.dial(t)
 		go func() {
 			_, _ = io.WriteString(c, post)
-			_, _ = io.WriteString(c, post) // while the one before waits
+			_, _ = io.WriteString(c, post) // during the previous call
 		}()
 		in := bufio.NewReader(c)
 		for range 2 {
@@ -116,7 +116,7 @@ func TestSilenceEnds(t *testing.T) {
 	})
 }
 
-// A connection on which calls follow each other stays, however long each of them is awaited, within the patience.
+// A connection with repeated calls stays open, as long as each call comes within the idle timeout.
 func TestCallsNowAndThenKeepTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(decisions)
@@ -201,7 +201,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// All calls end with the server's context, also those that begin when it has ended.
+// All calls end with the server's context, including calls that begin later.
 func TestCallsEndWithTheirServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
@@ -227,7 +227,7 @@ func TestCallsEndWithTheirServer(t *testing.T) {
 	})
 }
 
-// A connection that has said nothing yet is spared for some seconds, as its request may be on its way, and no longer.
+// A connection without a request stays open for some seconds after Close, because its request may be in transit.
 func TestConnectionsThatSaidNothingHoldUpNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(all)
@@ -249,7 +249,7 @@ func TestConnectionsThatSaidNothingHoldUpNoEnd(t *testing.T) {
 	})
 }
 
-// A request whose body is long in coming is net/http's, and comes to it whole.
+// A request with a slow body is left to net/http, which gets it completely.
 func TestABodyThatIsLongInComing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(all)
@@ -270,7 +270,7 @@ func TestABodyThatIsLongInComing(t *testing.T) {
 	})
 }
 
-// A connection stays as long as its server says, whatever came before, and not much longer.
+// A connection stays open for the server's idle timeout, whatever came before, and not much longer.
 func TestAConnectionStaysAsLongAsItsServerSays(t *testing.T) {
 	for pause := time.Second; pause < 2*time.Minute; pause += 7 * time.Second {
 		synctest.Test(t, func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestAConnectionStaysAsLongAsItsServerSays(t *testing.T) {
 	}
 }
 
-// A request that was on its way when the server ended is served.
+// A request that was in transit when the server stopped is served.
 func TestABodyThatComesAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(all)
@@ -311,7 +311,7 @@ func TestABodyThatComesAfterTheEnd(t *testing.T) {
 	})
 }
 
-// An end that cuts an answer says so, though its handler has ended.
+// A shutdown that interrupts a response returns an error, although its handler has ended.
 func TestAnEndThatCutsAnAnswerSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(all)
@@ -353,7 +353,8 @@ func TestNoOtherProtocolBeginsWithin(t *testing.T) {
 	})
 }
 
-// Bodies count among those that the process holds until their calls are over; one for which there is no room is net/http's.
+// Bodies count toward the process's memory budget until their calls end. A body for which there is no room is left to
+// net/http.
 func TestBodiesCount(t *testing.T) {
 	before, _, _ := buffers.Bodies.Use()
 	for _, full := range []bool{false, true} {
@@ -395,7 +396,7 @@ func TestBodiesCount(t *testing.T) {
 	}
 }
 
-// A broken listener is not waited at.
+// A broken listener ends Accept.
 type broken struct{ net.Listener }
 
 var errBroken = errors.New("broken")
@@ -409,7 +410,7 @@ func TestAListenerThatFailsEnds(t *testing.T) {
 	}
 }
 
-// Two heads that differ have nothing in common, though the connection is the same.
+// Two different heads on one connection are not confused.
 func TestHeadsAreNotMixedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stream := post + with("Authorization: Bearer one") + post + with("Authorization: Bearer two") + instead("acquire", "report") + with("Authorization: Bearer one")

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// noticed is how long a caller who leaves may not be noticed: most calls have ended by then, and need not be watched.
+// noticed is how long a disconnect may stay unnoticed. Most calls have ended by then and need no watch.
 const noticed = 5 * time.Millisecond
 
-// A lifetime is the context of a request: it ends with its answer, or when its caller leaves. That is looked for if
-// somebody has asked for its end and it lasts.
+// A lifetime is the context of a request. It ends with the response, or when the client disconnects. The client is
+// watched only if the handler uses Done and the request takes long.
 type lifetime struct {
-	context.Context // ends with cancel; has the values of the connection
+	context.Context // ends with cancel; has the connection's values
 	cancel          context.CancelFunc
 	conn            *conn
 
 	mu    sync.Mutex
 	timed bool          // the connection's timer is set for it
-	watch chan struct{} // closed when the watch is over; nil if there is none
-	ends  bool          // the request is answered, so the watch is to end
-	ahead [1]byte       // what the watch has read of the next request
+	watch chan struct{} // closed when the watch ends; nil if there is none
+	ends  bool          // the request has its response, so the watch must end
+	ahead [1]byte       // the byte of the next request that the watch has read
 	came  bool
-	left  bool // the caller has
+	left  bool // the client has disconnected
 }
 
-// Done is context.Context's. The first call has the caller watched.
+// Done implements context.Context. The first call schedules the watch of the client.
 func (t *lifetime) Done() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,8 +36,8 @@ func (t *lifetime) Done() <-chan struct{} {
 	return t.Context.Done()
 }
 
-// lookLater has the caller of the present request watched if that takes long. One timer does for all requests: when it
-// is over late, the next one is watched early, which harms nobody.
+// lookLater watches the client of the present request if that takes long. One timer serves all requests. If it fires
+// late, the next request is watched early, which is harmless.
 func (c *conn) lookLater() {
 	if c.later != nil {
 		c.later.Reset(noticed)
@@ -50,7 +50,7 @@ func (c *conn) lookLater() {
 	})
 }
 
-// look waits until the caller leaves, or sends the next request: then nobody knows any more.
+// look waits until the client disconnects or sends the next request. After that a disconnect cannot be detected.
 func (t *lifetime) look() {
 	t.mu.Lock()
 	if t.ends || t.watch != nil {
@@ -73,7 +73,7 @@ func (t *lifetime) look() {
 	}
 }
 
-// end ends it with the request, and reports whether the caller is still there as far as is known.
+// end ends the lifetime with the request, and reports whether the client seems to be still connected.
 func (t *lifetime) end() (stays bool) {
 	t.mu.Lock()
 	t.ends = true

@@ -1,14 +1,14 @@
-// Package plain serves requests of HTTP/1.1 that are plain in the goroutine of their connection, with one read and
-// one write for each. All others are net/http's: the first one on a connection that is anything else is left to it,
-// byte for byte, and so is the rest of that connection.
+// Package plain serves plain HTTP/1.1 requests in the goroutine of their connection, with one read and one write
+// each. Everything else is left to net/http: from the first other request on a connection, it gets all bytes of that
+// connection.
 //
-// A request is plain if its first line is one of those that were named, its head and body have come whole and fit
-// into a buffer, and each line of its head is a field that means here what it means to anybody (parse.go). Nothing
-// is guessed: what could be read in two ways is not read here.
+// A request is plain if its first line is in a given list, its head and body have arrived completely and fit into a
+// buffer, and each header field has an unambiguous meaning (parse.go). Requests that could be read in two ways are
+// not served here.
 //
-// net/http starts a goroutine for each request that watches whether the caller leaves, and sets up to seven
-// deadlines. Here the caller is watched when somebody waits for that, and a deadline is set when the one before
-// is old.
+// For each request, net/http starts a goroutine that watches whether the client disconnects, and sets up to seven
+// deadlines. This package watches the client only if the handler waits for that, and sets a deadline only if the last
+// one is too old.
 package plain
 
 import (
@@ -22,33 +22,33 @@ import (
 	"time"
 )
 
-// A Listener answers plain requests itself, and gives to who accepts the connections on which something else was said.
+// A Listener serves plain requests itself, and returns all other connections from Accept.
 type Listener struct {
 	net.Listener
 	lines  []string
 	server *http.Server
-	ready  chan net.Conn // what it accepts
+	ready  chan net.Conn // connections for Accept
 	end    chan struct{} // closed by Close
-	close  func() error  // once
+	close  func() error  // executed once
 	begin  sync.Once
 	served sync.WaitGroup // connections that are served here
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
 	ended  bool
-	failed error // why nobody can come any more; nil after Close
+	failed error // why no connection can be accepted any more; nil after Close
 }
 
-// New makes a listener in front of l for a server, whose handler, timeouts, context and error log are those of plain
-// requests, too. The handler answers those whose first lines are named ("POST /v1/acquire") whole: it does not flush
-// or hijack them, and does not write to their headers. It starts to accept with the first Accept.
+// New returns a listener in front of l for a server. Its handler, timeouts, context and error log also apply to plain
+// requests. The handler must not flush or hijack responses to the given first lines ("POST /v1/acquire"), and must
+// not change their request headers. The listener starts to accept with the first call of Accept.
 func New(l net.Listener, server *http.Server, lines ...string) *Listener {
 	p := &Listener{Listener: l, lines: lines, server: server, ready: make(chan net.Conn), end: make(chan struct{}), conns: make(map[*conn]struct{})}
 	p.close = sync.OnceValue(p.shut)
 	return p
 }
 
-// Accept waits for a connection that is net/http's to serve.
+// Accept waits for a connection that net/http must serve.
 func (l *Listener) Accept() (net.Conn, error) {
 	l.begin.Do(func() { go l.accept() })
 	select {
@@ -61,7 +61,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// accept serves those who come.
+// accept serves new connections.
 func (l *Listener) accept() {
 	for pause := time.Duration(0); ; {
 		n, err := l.Listener.Accept()
@@ -72,7 +72,7 @@ func (l *Listener) accept() {
 			if c := l.enter(n); c != nil {
 				go c.serve()
 			}
-		case errors.As(err, &passing) && passing.Temporary(): // as net/http has it: too many files, perhaps
+		case errors.As(err, &passing) && passing.Temporary(): // like net/http: the process may have too many open files
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			select {
 			case <-time.After(pause):
@@ -91,7 +91,7 @@ func (l *Listener) accept() {
 	}
 }
 
-// enter counts a connection in, nil if the listener is closed.
+// enter adds a connection. It returns nil if the listener is closed.
 func (l *Listener) enter(n net.Conn) *conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +105,7 @@ func (l *Listener) enter(n net.Conn) *conn {
 	return c
 }
 
-// leave counts a connection out.
+// leave removes a connection.
 func (l *Listener) leave(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +113,7 @@ func (l *Listener) leave(c *conn) {
 	l.served.Done()
 }
 
-// stopping reports whether each connection ends with its present answer.
+// stopping reports whether each connection must end with its present response.
 func (l *Listener) stopping() bool {
 	select {
 	case <-l.end:
@@ -123,7 +123,7 @@ func (l *Listener) stopping() bool {
 	}
 }
 
-// Close ends the listener, and connections that wait for a request. What is being served goes on: see Wait.
+// Close closes the listener, and connections that wait for a request. Requests in progress continue: see Wait.
 func (l *Listener) Close() error { return l.close() }
 
 func (l *Listener) shut() error {
@@ -140,8 +140,8 @@ func (l *Listener) shut() error {
 	return err
 }
 
-// Wait waits, after Close, until what is being served is answered. When ctx ends the connections that are left are
-// closed, and their callers taken to have left: then the error says why ctx ended.
+// Wait waits, after Close, until the requests in progress have their responses. When ctx ends, it closes the
+// remaining connections, cancels their requests, and returns the cause of ctx's end.
 func (l *Listener) Wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
@@ -165,7 +165,7 @@ func (l *Listener) Wait(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// logf tells of what went wrong, where net/http does.
+// logf logs a problem to the server's error log, like net/http.
 func (l *Listener) logf(format string, args ...any) {
 	if l.server.ErrorLog != nil {
 		l.server.ErrorLog.Printf(format, args...)

@@ -11,21 +11,20 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// A head is that of a plain request.
+// A head is the head of a plain request.
 type head struct {
-	line           int // of those that were named
+	line           int // index in the list of first lines
 	method, target string
 	address        url.URL
 	host           string
-	header         http.Header // without Host, as net/http has it
+	header         http.Header // without Host, like net/http
 	length         int         // of the body
-	size           int         // of the head itself, with the line that ends it
+	size           int         // of the head, including the empty line
 }
 
 const mostFields = 64
 
-// parse reads the head that b begins with. It reports false for one that has not come whole, and for one that is not
-// plain, whatever the reason.
+// parse parses the head at the beginning of b. It returns false if the head is incomplete or not plain.
 func parse(b []byte, lines []string) (h head, ok bool) {
 	end := bytes.Index(b, []byte("\r\n\r\n"))
 	if end < 0 {
@@ -38,7 +37,7 @@ func parse(b []byte, lines []string) (h head, ok bool) {
 		return h, false
 	}
 	h.header = make(http.Header, 8)
-	values := make([]string, 0, 8) // one array for all
+	values := make([]string, 0, 8) // one array for all values
 	for n := 0; rest != ""; n++ {
 		var line string
 		line, rest, _ = strings.Cut(rest, "\r\n")
@@ -59,7 +58,7 @@ func parse(b []byte, lines []string) (h head, ok bool) {
 	return h, true
 }
 
-// first reads the first line. All of them may be plain if none are named.
+// first parses the first line. If no lines are given, all of them may be plain.
 func (h *head) first(line string, lines []string) bool {
 	said, ok := strings.CutSuffix(line, " HTTP/1.1")
 	if !ok {
@@ -73,14 +72,14 @@ func (h *head) first(line string, lines []string) bool {
 	if !ok || i < 0 {
 		return false
 	}
-	h.method, h.target = methods[i], strings.Clone(target) // and so are values: who keeps one does not keep the whole head
+	h.method, h.target = methods[i], strings.Clone(target) // a copy, like values, so that keeping one does not keep the whole head in memory
 	return h.addresses()
 }
 
-// methods are those of requests that are plain.
+// methods are the methods of plain requests.
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodHead, http.MethodDelete, http.MethodPatch, http.MethodOptions}
 
-// addresses reads the target: a path, and perhaps a query, in letters that are no spaces.
+// addresses parses the target: a path, and optionally a query, in printable ASCII without spaces.
 func (h *head) addresses() bool {
 	if h.target == "" || h.target[0] != '/' {
 		return false
@@ -90,21 +89,21 @@ func (h *head) addresses() bool {
 			return false
 		}
 	}
-	u, err := url.ParseRequestURI(h.target) // as net/http has it
+	u, err := url.ParseRequestURI(h.target) // like net/http
 	if err == nil {
 		h.address = *u
 	}
 	return err == nil
 }
 
-// url is the address, which nobody else has.
+// url returns a copy of the address.
 func (h *head) url() *url.URL {
 	u := h.address
 	return &u
 }
 
-// field reads a line: a name in the form that net/http gives it, and what it says. A line that goes on the one
-// before, one with spaces around its name, and bytes that are no text are nobody's field.
+// field parses a header line: the canonical name and the value. It rejects continuation lines, spaces around the
+// name, and bytes that are not text.
 func field(line string) (name, value string, ok bool) {
 	name, value, ok = strings.Cut(line, ":")
 	if !ok || !httpguts.ValidHeaderFieldName(name) {
@@ -119,8 +118,8 @@ func field(line string) (name, value string, ok bool) {
 	return textproto.CanonicalMIMEHeaderKey(name), strings.Clone(value), true
 }
 
-// means reports whether a field leaves a request plain. No field says twice what it says, so none of those that
-// say where a message ends, or what becomes of its connection, can be read in two ways.
+// means reports whether a request with this field is plain. Because each field may occur only once, the fields that
+// frame the message or control the connection are unambiguous.
 func (h *head) means(name, value string) bool {
 	switch name {
 	case "Host":
@@ -131,13 +130,13 @@ func (h *head) means(name, value string) bool {
 	case "Connection":
 		return strings.EqualFold(value, "keep-alive")
 	case "Transfer-Encoding", "Upgrade", "Expect", "Trailer", "Te", "Proxy-Connection", "Http2-Settings",
-		"Pragma": // of which net/http makes a Cache-Control
+		"Pragma": // net/http derives a Cache-Control from it
 		return false
 	}
 	return true
 }
 
-// counts reads how long the body is.
+// counts parses the length of the body.
 func (h *head) counts(value string) bool {
 	if value == "" || len(value) > 5 {
 		return false
@@ -151,7 +150,7 @@ func (h *head) counts(value string) bool {
 	return true
 }
 
-// hostName reports whether a host is a name or an address, perhaps with a port, in the letters of all of them.
+// hostName reports whether a host is a name or an address, optionally with a port, in common characters.
 func hostName(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -163,8 +162,8 @@ func hostName(s string) bool {
 	return s != ""
 }
 
-// memory is the last head of each line: clients say the same again and again. What is the same byte for byte means
-// the same, so that it need not be read anew. The fields are shared, and nobody writes to them.
+// memory contains the last head for each first line, because clients often repeat the same bytes. Identical heads
+// need not be parsed again. The header maps are shared, and must not be changed.
 type memory []remembered
 
 type remembered struct {

@@ -25,16 +25,16 @@ const post = "POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: appl
 
 const get = "GET /a?b=c HTTP/1.1\r\nHost: localhost\r\nX-Tenant: acme\r\n\r\n"
 
-// to is get with another target, and one more.
+// to returns get with another target, and a second request.
 func to(target string) string { return strings.Replace(get, "/a?b=c", target, 1) + get }
 
-// with is post with another line in its head.
+// with returns post with another header line.
 func with(lines string) string { return strings.Replace(post, "\r\n\r\n", "\r\n"+lines+"\r\n\r\n", 1) }
 
-// instead is post with something in place of a part of it.
+// instead returns post with a replacement.
 func instead(of, by string) string { return strings.Replace(post, of, by, 1) }
 
-// oddities are what a connection may say. Most of it is not plain.
+// oddities are inputs of a connection. Most of them are not plain.
 var oddities = []string{
 	post, post + post + post,
 	instead("acquire", "report") + post,
@@ -69,7 +69,7 @@ func many(n int) string {
 	return strings.TrimSuffix(b.String(), "\r\n")
 }
 
-// A witness is a handler that writes down what it is asked.
+// A witness is a handler that records its requests.
 type witness struct {
 	mu    sync.Mutex
 	heard []string
@@ -113,27 +113,27 @@ func (h *witness) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-time.After(time.Second):
 		}
 	case "large":
-		w.Header().Set("Content-Length", "40000") // or net/http sends it in pieces
+		w.Header().Set("Content-Length", "40000") // otherwise net/http sends it in chunks
 		_, _ = w.Write(bytes.Repeat([]byte("a"), 40000))
 		return
 	}
 	fmt.Fprintf(w, "%d bytes", len(body))
 }
 
-// A site is a server with all that concerns a connection, behind a Listener or by itself.
+// A site is a server with its connections, behind a Listener or alone.
 type site struct {
 	*http.Server
 	witness witness
 	net     *memnet.Network
-	front   *Listener // nil if net/http serves all
+	front   *Listener // nil if net/http serves everything
 	done    chan error
 }
 
-// who serves a site's plain requests.
+// Which requests of a site are served by this package.
 const (
 	netHTTP   = iota
-	decisions // those that are named are served here
-	all       // all
+	decisions // the given first lines
+	all       // all plain requests
 )
 
 func open(by int, changes ...func(*http.Server)) *site {
@@ -172,7 +172,7 @@ func (s *site) end() {
 	<-s.done
 }
 
-// says sends a stream in pieces of so many bytes, and returns what was heard of it and answered.
+// says sends a stream in pieces of a size, and returns the requests and the responses.
 func (s *site) says(t *testing.T, stream string, piece int) (heard, answers string) {
 	c := s.dial(t)
 	go func() {
@@ -182,7 +182,7 @@ func (s *site) says(t *testing.T, stream string, piece int) (heard, answers stri
 			}
 		}
 	}()
-	all, _ := io.ReadAll(c) // until the server has no more patience
+	all, _ := io.ReadAll(c) // until the server's timeout
 	c.Close()
 	synctest.Wait()
 	s.witness.mu.Lock()
@@ -190,7 +190,7 @@ func (s *site) says(t *testing.T, stream string, piece int) (heard, answers stri
 	return strings.Join(s.witness.heard, "\n"), answersOf(all)
 }
 
-// answersOf are the answers in what was received, whatever the order of their fields.
+// answersOf describes the received responses, independent of the order of their fields.
 func answersOf(all []byte) string {
 	var b strings.Builder
 	for in := bufio.NewReader(bytes.NewReader(all)); ; {
@@ -210,7 +210,7 @@ func answersOf(all []byte) string {
 	}
 }
 
-// same has all servers hear a stream.
+// same sends a stream to all servers and compares them.
 func same(t *testing.T, stream string, piece int) {
 	var heard, answers [3]string
 	for by := range 3 {
@@ -228,7 +228,7 @@ func same(t *testing.T, stream string, piece int) {
 	}
 }
 
-// What comes of whatever a connection says is what net/http has it be, however odd it is.
+// For any input, the requests and responses are those of net/http.
 func TestRequestsAreThoseOfNetHTTP(t *testing.T) {
 	for _, stream := range oddities {
 		for _, piece := range []int{1 << 20, len(post) - 5, 50} {
