@@ -65,7 +65,8 @@ type Config struct {
 	Max   float64 // the highest rate; 0 means the limit's own rate
 
 	// Unknown means that the limit's own rate is only an upper bound, far above the expected rate. The rate doubles
-	// every second from Start until the first throttle. After 10 times Recovery without use it is halved.
+	// every second from Start until the first throttle, and later every two seconds while many calls succeed above the
+	// rate of the last cut. After 10 times Recovery without use it is halved.
 	Unknown bool
 
 	Cut      float64       // factor on a throttle; 0 means 0.5, or 0.7 for cubic without Unknown

@@ -24,6 +24,9 @@ type Controller struct {
 // look is the time over which the used rate is measured.
 const look = time.Second
 
+// leastExpected is the number of units that a rate allows in the time of look below which the used rate proves nothing.
+const leastExpected = 0.5
+
 // NewController returns a controller for a limit of this rate. The config must be valid.
 func NewController(now time.Duration, c Config, limit float64) *Controller {
 	c = c.WithDefaults(limit)
@@ -116,9 +119,11 @@ func (k *Controller) flows(now time.Duration) {
 }
 
 // steadyRate returns the used rate if successes came without a gap while it was measured. Otherwise it returns
-// infinity: a rate that was unused because nothing was sent, as with an open breaker, has not proven too high.
+// infinity: a rate that was unused because nothing was sent, as with an open breaker, has not proven too high. It also
+// returns infinity for a rate below leastExpected. Otherwise each throttle would cut such a rate to a quarter, and an
+// unlucky process would starve.
 func (k *Controller) steadyRate(now time.Duration) float64 {
-	if now-time.Duration(k.since.Load()) < look {
+	if now-time.Duration(k.since.Load()) < look || k.Rate()*look.Seconds() < leastExpected {
 		return math.Inf(1)
 	}
 	return k.usedRate(now)

@@ -13,6 +13,7 @@ type State struct {
 	peak  float64       // the rate before the last cut; 0 if there was none
 	cutAt time.Duration // the last cut
 	cut   bool          // there was a cut
+	above float64       // the units that succeeded at the peak or above it since the last cut
 	curve time.Duration // the origin of cubic's curve: the last cut, plus all time in which nothing was learned
 	grew  time.Duration // the last growth step, or the last interval that prevented one
 }
@@ -38,7 +39,7 @@ func (s State) Throttled(c Config, now, sent time.Duration, used float64, trip t
 	if c.Unknown && !s.cut {
 		from = min(s.Rate, max(used, c.Min)) // nothing was known before, not even half of the rate
 	}
-	s.peak, s.cutAt, s.curve, s.cut = from, now, now, true
+	s.peak, s.cutAt, s.curve, s.cut, s.above = from, now, now, true, 0
 	s.Rate = max(c.Min, from*c.Cut)
 	return s, true
 }
@@ -70,6 +71,9 @@ func (s State) Grown(c Config, now time.Duration, used float64) (State, bool) {
 	if used < c.UsedShare*s.Rate || s.Rate >= c.Max {
 		return s, false
 	}
+	if s.cut && s.Rate >= s.peak {
+		s.above += used * since.Seconds()
+	}
 	if next := min(c.Max, s.next(c, now, since)); next > s.Rate {
 		s.Rate = next
 		return s, true
@@ -84,7 +88,7 @@ const forgets = 10
 // the rate is soon back if the limit has not changed.
 func (s State) forget(c Config, now time.Duration) (State, bool) {
 	if s.cut {
-		s.peak, s.curve = s.Rate, now
+		s.peak, s.curve, s.above = s.Rate, now, 0
 	}
 	s.grew, s.Rate = now, max(c.Min, min(c.Start, s.Rate), s.Rate*c.Cut)
 	return s, true
@@ -110,6 +114,8 @@ func (s State) next(c Config, now, since time.Duration) float64 {
 	switch {
 	case c.Rule == Add:
 		return s.Rate + c.Step*c.Max
+	case c.Rule == Cubic && s.cut && c.Unknown && s.above > max(provenUnits, provenTime.Seconds()*s.peak):
+		return max(s.cubic(c, now), s.Rate*math.Exp2(min(1, since.Seconds()/probeDoubles.Seconds())))
 	case c.Rule == Cubic && s.cut:
 		return s.cubic(c, now)
 	case c.Rule == Cubic:
@@ -117,6 +123,15 @@ func (s State) next(c Config, now, since time.Duration) float64 {
 	}
 	return s.Rate * c.Grow
 }
+
+// An unknown limit is taken to have risen if enough units succeeded at the peak or above it: provenUnits, and at least as
+// many as the peak allows in provenTime. The rate then doubles every probeDoubles until the next throttle, because cubic
+// needs 30 s to reach five times the peak. Slow processes are usually many, take long for so many units, and follow cubic.
+const (
+	provenUnits  = 50
+	provenTime   = 2 * time.Second
+	probeDoubles = 2 * time.Second
+)
 
 // cubic returns peak * (1 + (1-cut) * (t/recovery - 1)^3): the cut rate immediately after the cut, the peak after the
 // recovery time, flat around it and steep beyond. Its time stops while nothing is learned, so the rate after an

@@ -66,3 +66,42 @@ func TestUnknownRateIsHalvedAfterAPause(t *testing.T) {
 		t.Errorf("%v/s 15 s later, %v before the pause", k.Rate(), learned)
 	}
 }
+
+// An upstream whose limit has risen is soon used: 20 s after a cut, the rate is five times what it was.
+func TestUnknownRateGrowsFasterWhileMuchSucceedsAboveTheLastCut(t *testing.T) {
+	c := unknownLimit
+	c.Start = 20
+	k := NewController(0, c, 1e6)
+	for now := time.Duration(0); now < time.Second; now += time.Second / 20 {
+		k.Report(now, now, outcome.OK, 1)
+	}
+	k.Report(time.Second, time.Second, outcome.Throttled, 1)
+	if busy(k, time.Second, 13*time.Second); k.Rate() > 25 {
+		t.Errorf("%v/s 12 s after a cut from 20/s", k.Rate())
+	}
+	if busy(k, 13*time.Second, 21*time.Second); k.Rate() < 100 {
+		t.Errorf("%v/s 20 s after a cut from 20/s, want at least 100", k.Rate())
+	}
+}
+
+// One of many processes has made too few calls to conclude from their success that the limit has risen.
+func TestUnknownRateStaysWithCubicWhileLittleSucceeds(t *testing.T) {
+	k := NewController(0, unknownLimit, 1e6)
+	k.Report(time.Second, time.Second, outcome.Throttled, 1)
+	if busy(k, 2*time.Second, 24*time.Second); k.Rate() > 2.5 {
+		t.Errorf("%v/s 23 s after a cut from 1/s, want at most 2.5", k.Rate())
+	}
+}
+
+// A throttle halves a rate of less than a call in two seconds, although no call succeeded in the last second.
+func TestThrottleHalvesSlowRate(t *testing.T) {
+	c := unknownLimit
+	c.Start = 0.4
+	k := NewController(0, c, 1e6)
+	for i, want := range []float64{0.2, 0.1, 0.05} {
+		now := time.Duration(i+1) * 10 * time.Second
+		if k.Report(now, now, outcome.Throttled, 1); !near(k.Rate(), want) {
+			t.Errorf("%v/s after %d throttles, want %v", k.Rate(), i+1, want)
+		}
+	}
+}
