@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// An attempt that may be made tells what it took of each limit, in the limit's unit; one that is refused took nothing.
+// An admitted attempt reports the units that it took from each limit. A refused attempt took none.
 func TestWhatAnAttemptTakesIsToldLimitByLimit(t *testing.T) {
 	got := make(map[string]int64)
 	u, err := weir.New("u", weir.Policy{MaxWait: -1, Limits: []limit.Limit{

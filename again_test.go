@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// asking is a policy that has calls ask again 2, 4 and 8 seconds later.
+// asking returns a policy whose calls ask again 2, 4 and 8 seconds later.
 func asking(t *testing.T, per time.Duration) weir.Policy {
 	again, ok := retry.Schedule("not-enough-tokens")
 	if !ok {
@@ -24,8 +24,8 @@ func asking(t *testing.T, per time.Duration) weir.Policy {
 	return p
 }
 
-// A call that finds too few units waits 2, 4 and 8 seconds where it is, in no line, and asks anew each time: also where the
-// limit is of a fleet. It goes at the first ask at which there is enough, and is refused at the last.
+// A call that finds too few units waits 2, 4 and 8 seconds outside the queue, and asks again each time, also for a
+// shared limit. It proceeds at the first time with enough units, and is refused at the last one.
 func TestNotEnoughTokensAreAskedForAgain(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		for _, c := range []struct {
@@ -44,7 +44,7 @@ func TestNotEnoughTokensAreAskedForAgain(t *testing.T) {
 				o.Events.Decided = func(d weir.Decided) { decided = append(decided, d) }
 				u := open(t, asking(t, c.per), o)
 				if shared {
-					pass(time.Minute + sec) // a fleet's limit that begins is empty
+					pass(time.Minute + sec) // a fleet's new limit starts empty
 				}
 				first, err := u.Acquire(t.Context(), weir.Call{})
 				if err != nil {
@@ -68,7 +68,7 @@ func TestNotEnoughTokensAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// The breaker hears of a call that has asked again as of any other.
+// The breaker gets the outcome of a call that has asked again like any other.
 func TestTheBreakerHearsOfWhoAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, asking(t, 3*sec), weir.Options{})
@@ -85,8 +85,8 @@ func TestTheBreakerHearsOfWhoAskedAgain(t *testing.T) {
 	})
 }
 
-// A call that asks again does not wait beyond its deadline, not while its caller is away, and not while the upstream drains;
-// and Try waits for nothing.
+// A call that asks again does not wait beyond its deadline, after its caller has left, or while the upstream drains.
+// Try does not wait.
 func TestWhoAsksAgainWaitsNoLongerThanItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, asking(t, time.Minute), weir.Options{})
@@ -124,7 +124,7 @@ func refusedFor(err error, why weir.Reason) bool {
 	return errors.As(err, &r) && r.Reason == why
 }
 
-// A call that costs more than a limit ever holds is refused immediately, whatever its schedule.
+// A call that costs more than a limit can ever hold is refused immediately, with any schedule.
 func TestAskAgainRefusesCostAboveTheBurstImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fleet.New(fleet.NewMemory(nil), fleet.Options{})

@@ -12,21 +12,21 @@ import (
 	"github.com/seed1158cd35/weir/breaker"
 )
 
-// twoOperations is a policy with the breaker that ships.
+// twoOperations returns a policy with the default breaker.
 func twoOperations() weir.Policy {
 	p := guarded()
 	p.Operations = []weir.Operation{{Name: "put", Methods: []string{"PUT"}}, {Name: "get", Methods: []string{"GET"}}}
 	return p
 }
 
-// breakDown fails so many calls of an operation.
+// breakDown makes n failing calls of an operation.
 func breakDown(u *weir.Upstream, operation string, n int) {
 	for range n {
 		_, _ = weir.Do(background, u, weir.Call{Operation: operation}, answers(errFailed).call)
 	}
 }
 
-// keys are the breakers that are in the phase.
+// keys returns the keys of the breakers in a phase.
 func keys(u *weir.Upstream, in breaker.Phase) (all []string) {
 	for key, b := range u.Breakers() {
 		if b.Look(u.Now()).Phase == in {
@@ -106,7 +106,7 @@ func TestBreakersOfOperationsAreWorkedByHand(t *testing.T) {
 	})
 }
 
-// A policy that is changed keeps the breakers of operations that it still has.
+// A changed policy keeps the breakers of operations that it still has.
 func TestBreakersOfOperationsOutliveAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := twoOperations()
@@ -130,21 +130,20 @@ func TestBreakersOfOperationsOutliveAChange(t *testing.T) {
 	})
 }
 
-// What opens one process's breaker of an operation opens all of them; one call in the
-// fleet probes, with all its attempts, while nobody else's goes. That is so whichever
-// process probes first, the one that has seen the failures included.
+// A breaker of an operation that opens in one process opens in the whole fleet. One call in the fleet probes, with
+// all its attempts, and no other call proceeds. This does not depend on which process probes first.
 func TestAFleetHasABreakerForEachOperation(t *testing.T) {
 	for name, first := range map[string]int{"all at once": -1, "who opened it first": 0, "another first": 1} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { probedByOne(t, first) }) })
 	}
 }
 
-// probedByOne has a fleet's breaker opened by process 0, and called by all processes,
-// one of them before the others if first says so.
+// probedByOne opens a fleet's breaker by process 0, and calls it from all processes. If first is set, that process
+// calls first.
 func probedByOne(t *testing.T, first int) {
 	all := joined(t, 3, twoOperations())
-	pass(3 * sec)  // each has met the store
-	for range 10 { // half of twenty calls: where all fail, a probe would end with its first attempt
+	pass(3 * sec)  // each process has reached the store
+	for range 10 { // half of twenty calls: if all failed, a probe would end with its first attempt
 		_, _ = weir.Do(background, all[0], weir.Call{Operation: "put"}, answers(nil).call)
 		breakDown(all[0], "put", 1)
 	}
@@ -156,7 +155,7 @@ func probedByOne(t *testing.T, first int) {
 	}
 	var mu sync.Mutex
 	var inside, most, probes, attempts int
-	var by []int // which processes
+	var by []int // indexes of processes
 	var wg sync.WaitGroup
 	for i, u := range all {
 		for range 10 {

@@ -48,7 +48,7 @@ func TestARefusalForWantOfASlotSaysSo(t *testing.T) {
 		start, a := clock.System.Now(), answers(nil)
 		_, err := do(background, u, a)
 		r := refusal(t, err)
-		if since(start) != 2*sec || a.n != 0 { // twice what an answer is supposed to take
+		if since(start) != 2*sec || a.n != 0 { // twice the assumed latency
 			t.Errorf("refused after %v and %d calls", since(start), a.n)
 		}
 		if r.Reason != weir.ConcurrencyLimited || r.InFlight != 1 || r.Bound != 1 || r.Place != 1 || r.Waiting != 1 || r.RetryAfter <= 0 {
@@ -94,8 +94,8 @@ func TestASlotIsWaitedFor(t *testing.T) {
 	})
 }
 
-// The wait for a slot ends with the longest wait and with the caller's deadline, and
-// that is a refusal: no word of the upstream.
+// The wait for a slot ends with the longest wait and with the caller's deadline. That is a refusal, and does not
+// count against the upstream.
 func TestTheWaitForASlotIsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		wait, deadline, want time.Duration
@@ -139,7 +139,7 @@ func TestACallerWhoLeavesTheLineLeavesNothing(t *testing.T) {
 	})
 }
 
-// Whoever leaves, or takes too long, keeps the slot: the upstream has the work.
+// A call whose caller leaves, or that takes too long, keeps its slot, because the upstream still has the work.
 func TestALeaverKeepsItsSlot(t *testing.T) {
 	hangs := func(ctx context.Context) (int, error) {
 		<-ctx.Done()
@@ -208,7 +208,7 @@ func TestAnAttemptThatWasNotSentGivesItsSlotBack(t *testing.T) {
 	})
 }
 
-// Nor is a word of a program's own that reports what it has seen.
+// A program's own report of such an end does not count against the upstream either.
 func TestAReportIsAnAnswerWhateverItsCode(t *testing.T) {
 	play := func(code string) (v weir.FlightView) {
 		synctest.Test(t, func(t *testing.T) {
@@ -227,8 +227,7 @@ func TestAReportIsAnAnswerWhateverItsCode(t *testing.T) {
 	}
 }
 
-// A breaker's probe goes although every slot is taken: waiting for one it would keep the
-// breaker from closing.
+// A breaker's probe is sent although every slot is taken. Waiting for one would keep the breaker from closing.
 func TestAProbeTakesNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := bounded(1)
@@ -328,15 +327,14 @@ func TestSetChangesABound(t *testing.T) {
 		if _, d := try(u, weir.Call{}); !d.Allowed {
 			t.Errorf("without a bound: %+v", d)
 		}
-		first.Report(ok) // to the bound that is gone
+		first.Report(ok) // to the removed bound
 		if err := u.Set(with(steady(), func(p *weir.Policy) { p.Concurrency.Min = 3 })); err == nil {
 			t.Error("min alone is no bound")
 		}
 	})
 }
 
-// Whatever becomes of calls, no more than the bound are under way, every call ends, and
-// no slot is lost.
+// However calls end, at most the bound are in flight, every call ends, and no slot is lost.
 func TestPropertyNeverMoreThanTheBound(t *testing.T) {
 	for seed := range uint64(raced.Of(300, 30)) {
 		synctest.Test(t, func(t *testing.T) {

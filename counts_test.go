@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// figures are what is counted, by name.
+// figures returns all counts by name.
 func figures(c *weir.Counts) map[string]uint64 {
 	all := make(map[string]uint64)
 	for n := range c.All() {
@@ -24,8 +24,8 @@ func figures(c *weir.Counts) map[string]uint64 {
 	return all
 }
 
-// 64 goroutines decide, are refused and report, while the policy is set again and again and somebody
-// reads: nothing is lost, and no figure ever goes back.
+// 64 goroutines decide, are refused and report, while the policy is changed repeatedly and a reader reads: no count
+// is lost or decreases.
 func TestCountsAreExactWhilePoliciesChangeAndSomebodyReads(t *testing.T) {
 	var counts *weir.Counts
 	policy := weir.Policy{
@@ -120,7 +120,7 @@ func TestWhatIsCountedAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Counts go on where a limit or an operation goes and comes again.
+// Counts continue if a limit or an operation is removed and added again.
 func TestCountsOutliveThePolicy(t *testing.T) {
 	var counts *weir.Counts
 	with, without := steady(rate("all", 1<<30, sec, 0)), steady()

@@ -10,12 +10,12 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// A call whose own deadline passes while it waits for its turn is refused, and told when to
-// come back, whatever it waits for: it was not sent, which is no timeout of the upstream.
+// A call whose deadline passes while it waits for its turn is refused with a RetryAfter, whatever it waits for. It
+// was not sent, so it is no timeout of the upstream.
 func TestADeadlineInLineIsARefusal(t *testing.T) {
 	for _, w := range waysOfWaiting() {
 		if w.begin == nil {
-			continue // what a gate of the program's own says is the program's
+			continue // a custom gate defines its own errors
 		}
 		t.Run(w.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestADeadlineInLineIsARefusal(t *testing.T) {
 	}
 }
 
-// patient is an upstream whose calls may wait for long, once somebody else has what they wait for.
+// patient returns an upstream whose calls may wait for long, and makes later calls wait.
 func (w *way) patient(t *testing.T) *weir.Upstream {
 	t.Helper()
 	p := w.policy

@@ -75,7 +75,7 @@ func TestRefusalByALimitFreesTheProbe(t *testing.T) {
 		u := open(t, p, weir.Options{})
 		u.Breaker("").ForceOpen(u.Now(), sec)
 		pass(sec)
-		tokens, _ := try(u, weir.Call{}) // the probe, and the only token
+		tokens, _ := try(u, weir.Call{}) // the probe, with the only token
 		tokens.Report(outcome.Outcome{Class: outcome.Canceled})
 		for range 2 {
 			_, err := do(background, u, answers(nil))
@@ -147,8 +147,7 @@ func TestRefusedAtOnceIfTheTurnWouldBeTooLate(t *testing.T) {
 	}
 }
 
-// A pause that begins while a call waits for its turn can make the turn too late: the call hears
-// of it at once.
+// A pause that begins while a call waits can make its turn too late. The call is then refused immediately.
 func TestWaitThatGrowsTooLongEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := steady(rate("all", 1, sec, 1))
@@ -262,7 +261,7 @@ func TestWhyThereIsNoOtherAttempt(t *testing.T) {
 		call  weir.Call
 		err   error
 		p     func(*weir.Policy)
-		why   error // nil means that the error comes as it is
+		why   error // nil means that the error is returned unchanged
 		calls int
 	}{
 		{"not retryable", weir.Call{Safe: true}, errRejected, nil, nil, 1},
@@ -296,7 +295,7 @@ func TestWhyThereIsNoOtherAttempt(t *testing.T) {
 	}
 }
 
-// Even when an earlier attempt was retryable, the end is told in a GaveUpError.
+// Even if an earlier attempt was retryable, the final error is a GaveUpError.
 func TestRejectionAfterARetryIsGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := do(background, open(t, steady(), weir.Options{}), answers(errFailed, errRejected))
@@ -412,7 +411,7 @@ func TestOnceIsOneAttempt(t *testing.T) {
 	}
 }
 
-// What weir refuses within an attempt says nothing of the upstream around it.
+// weir's refusal within an attempt does not count against the outer upstream.
 func TestInnerRefusalIsNotHeldAgainstTheOuterUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := steady()
@@ -518,7 +517,7 @@ func TestCallerWhoLeavesIsHeldAgainstNothing(t *testing.T) {
 func TestCallerWhoLeavesBetweenAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := steady()
-		p.Budget = retry.BudgetConfig{Floor: 0.1} // one retry in 10 s
+		p.Budget = retry.BudgetConfig{Floor: 0.1} // one retry per 10 s
 		u := open(t, p, weir.Options{})
 		ctx, cancel := context.WithTimeoutCause(background, time.Hour, errLeft)
 		var wg sync.WaitGroup
@@ -573,8 +572,7 @@ func TestBreakerThatOpensMeanwhileStopsTheRetry(t *testing.T) {
 	})
 }
 
-// A breaker that opens while a call waits for its turn stops that call, and its
-// token goes back.
+// A breaker that opens while a call waits for its turn stops that call, and its token returns.
 func TestBreakerThatOpensWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := steady(rate("all", 1, sec, 1))
@@ -616,7 +614,7 @@ func TestUsageIsSettled(t *testing.T) {
 	l := rate("tokens", 1, time.Hour, 100)
 	l.Unit = "tokens"
 	u := open(t, steady(l), weir.Options{})
-	// What an answer says long after the permit counts from the answer on.
+	// A hint long after the permit counts from the response on.
 	synctest.Test(t, func(t *testing.T) {
 		p := steady(rate("all", 1, sec, 10))
 		p.Limits[0].Unit = "tokens"

@@ -22,7 +22,7 @@ func dropped(t *testing.T, u *weir.Upstream, n int) {
 	}
 }
 
-// find waits until the garbage collector has found so many.
+// find waits until the garbage collector has found n permits.
 func find(t *testing.T, u *weir.Upstream, n uint64) {
 	t.Helper()
 	for range 1000 {
@@ -33,9 +33,8 @@ func find(t *testing.T, u *weir.Upstream, n uint64) {
 	t.Fatalf("%d dropped permits were found, want %d", flights(t, u).Lost, n)
 }
 
-// A program that forgets to report its permits does not lose a bound's slots for ever: the
-// garbage collector finds them, and half a minute later, or when something that was sent
-// later is answered, they are there again.
+// A program that forgets to report permits does not lose a bound's slots permanently. The garbage collector finds the
+// permits. Their slots become free half a minute later, or with the response to a later attempt.
 func TestAPermitThatIsDroppedGivesItsSlotBack(t *testing.T) {
 	for _, p := range []weir.Policy{bounded(3), with(steady(), func(p *weir.Policy) { p.Concurrency.Auto = true })} {
 		synctest.Test(t, func(t *testing.T) {
@@ -59,7 +58,7 @@ func TestAPermitThatIsDroppedGivesItsSlotBack(t *testing.T) {
 				t.Errorf("after an answer: %+v, want the one that is kept", f)
 			}
 			kept.Report(outcome.Outcome{Class: outcome.OK})
-			kept = nil // and found by the garbage collector: it counts for nothing
+			kept = nil // the garbage collector finds it: it counts for nothing
 			dropped(t, u, 1)
 			find(t, u, 3)
 			for range 5 {
@@ -72,7 +71,7 @@ func TestAPermitThatIsDroppedGivesItsSlotBack(t *testing.T) {
 	}
 }
 
-// Who finds no slot makes room at once where permits were lost before.
+// A call that finds no slot immediately frees the slots of lost permits.
 func TestLostSlotsAreGivenUpWithoutALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, bounded(1), weir.Options{})

@@ -12,8 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Of a limit that a fleet shares the store keeps something back. An estimate is cut
-// down to what is left, or it would be refused for ever.
+// The store holds back some units of a shared limit. An estimate is reduced to the rest, because it would otherwise
+// always be refused.
 func TestGuessesAreCutToWhatAFleetCanGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := rate("tokens", 100_000, time.Minute, 100_000)
@@ -27,7 +27,7 @@ func TestGuessesAreCutToWhatAFleetCanGrant(t *testing.T) {
 				}
 				p.Report(outcome.Outcome{Class: outcome.OK})
 			}
-			// A cost that is no guess is refused, and told what the limit really holds.
+			// An exact cost is refused, and the refusal contains the real capacity of the limit.
 			var p weir.Permit
 			if d := u.Try(weir.Call{Cost: map[string]int64{"tokens": 100_000}}, &p); d.Allowed || d.RetryAfter != weir.Never {
 				t.Errorf("%s: more than the store grants: %+v", name, d)
@@ -36,7 +36,7 @@ func TestGuessesAreCutToWhatAFleetCanGrant(t *testing.T) {
 	})
 }
 
-// However long most pauses last, one that is over makes room for another.
+// However long most pauses last, a pause that has ended makes room for another one.
 func TestAPauseThatIsOverMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, steady(), weir.Options{})

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/adaptive"
 )
 
-// diary notes events as short lines.
+// A diary records events as short lines.
 type diary []string
 
 func (d *diary) note(format string, args ...any) { *d = append(*d, fmt.Sprintf(format, args...)) }
@@ -38,7 +38,7 @@ func (d *diary) events() weir.Events {
 	}
 }
 
-// stories are calls with the events that they are told by.
+// stories are calls with their events.
 var stories = []struct {
 	name    string
 	change  func(*weir.Policy)
@@ -86,8 +86,7 @@ func TestEventsTellTheStory(t *testing.T) {
 	}
 }
 
-// A listener that panics changes neither what the caller gets nor what the gates
-// hear.
+// A panic in a listener changes neither the caller's result nor the gates' reports.
 func TestPanickingListenerHarmsNothing(t *testing.T) {
 	panics := weir.Events{
 		Decided: func(weir.Decided) { panic(1) }, Ended: func(weir.Ended) { panic(1) }, Retried: func(weir.Retried) { panic(1) },

@@ -20,7 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// inTurn is a policy whose users wait in turn.
+// inTurn returns a policy that shares limits fairly between users.
 func inTurn(limits ...limit.Limit) weir.Policy {
 	p := steady(limits...)
 	p.Fair.By, p.MaxWait = "user", time.Minute
@@ -29,7 +29,7 @@ func inTurn(limits ...limit.Limit) weir.Policy {
 
 func of(user string) weir.Call { return weir.Call{Keys: map[string]string{"user": user}} }
 
-// acquire asks for one permit and reports how long that took.
+// acquire acquires a permit, reports it, and returns how long that took.
 func acquire(ctx context.Context, u *weir.Upstream, c weir.Call) (time.Duration, error) {
 	begin := clock.System.Now()
 	p, err := u.Acquire(ctx, c)
@@ -40,8 +40,8 @@ func acquire(ctx context.Context, u *weir.Upstream, c weir.Call) (time.Duration,
 	return took, err
 }
 
-// insists asks for permits one after the other, and says whenever it has got one. Who is
-// refused pauses: in a bubble no time passes for who spins.
+// insists acquires permits one after the other, and calls got for each. After a refusal it pauses, because no time
+// passes in a bubble while a goroutine spins.
 func insists(ctx context.Context, u *weir.Upstream, c weir.Call, got func()) {
 	for ctx.Err() == nil {
 		if _, err := acquire(ctx, u, c); err == nil {
@@ -78,8 +78,8 @@ func p99(waits []time.Duration) time.Duration {
 	return waits[len(waits)*99/100]
 }
 
-// light sends so many calls at once every so often, beside a flood or alone, and gives
-// how long they waited. It has half of the limit at most.
+// light sends regular or irregular batches of calls, with or without a flood of another user, and returns their
+// waits. It uses at most half of the limit.
 func light(t *testing.T, batch int, flood, regular bool) (waits []time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		r := chance(7)
@@ -123,8 +123,7 @@ func light(t *testing.T, batch int, flood, regular bool) (waits []time.Duration)
 	return waits
 }
 
-// A call of any length comes on top of the wait, on both sides, so that it makes the
-// two only more alike.
+// A call's own duration would be added to both waits, and would make them only more alike.
 func TestAFloodMovesNobodyElse(t *testing.T) {
 	for _, batch := range []int{2, 3, 10} {
 		for _, regular := range []bool{false, true} {
@@ -137,7 +136,7 @@ func TestAFloodMovesNobodyElse(t *testing.T) {
 	}
 }
 
-// One call at a time goes at the next turn, as if nobody else were there.
+// A single call goes at the next turn, as if there were no other user.
 func TestAFloodTakesATurnOfSingleCallsAtMost(t *testing.T) {
 	if longest := slices.Max(light(t, 1, true, true)); longest > 50*ms {
 		t.Errorf("a call waited %v, want a turn of 50ms at most", longest)
@@ -167,8 +166,7 @@ func TestSixtyCallersAreAllAdmitted(t *testing.T) {
 	}
 }
 
-// Who is held by a limit of its own stands in nobody's way, and neither does another
-// operation with a limit of its own.
+// A call that waits for its own limit does not delay other calls. Neither does another operation with its own limit.
 func TestNobodyWaitsForTheLimitsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		put := rate("put", 1, sec, 1)
@@ -192,8 +190,7 @@ func TestNobodyWaitsForTheLimitsOfOthers(t *testing.T) {
 	})
 }
 
-// Many users each hold back their own flood at their own limit, and share what all
-// of them have.
+// Each of many users delays its own flood at its own limit, and they share the common limit.
 func TestOwnLimitsAndOneOfAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, inTurn(rate("all", 20, sec, 5), scoped(rate("own", 5, sec, 10), "user")), weir.Options{})
@@ -302,7 +299,7 @@ func TestARefusalSaysThePlace(t *testing.T) {
 		if r = refusal(t, enter("a", time.Minute)); r.Place != 6 || r.Waiting != 6 || since(begin) != 0 {
 			t.Errorf("one too many: got %+v after %v", r, since(begin))
 		}
-		for i := range 3 { // nobody can know that others come between
+		for i := range 3 { // no prediction can include the calls that come in between
 			wg.Go(func() {
 				pass(100 * ms)
 				_ = enter(fmt.Sprint("other", i), time.Minute)
@@ -347,7 +344,7 @@ func TestWhatOpensRefusesAllAtOnce(t *testing.T) {
 	})
 }
 
-// A pause prolongs the wait of those who can wait, and ends that of the others.
+// A pause prolongs the waits of calls that can wait, and ends the other waits.
 func TestAPauseWhileInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, inTurn(rate("all", 1, sec, 2)), weir.Options{})
@@ -384,8 +381,7 @@ func TestAPauseWhileInLine(t *testing.T) {
 	})
 }
 
-// The limit does not know of a pause of a pool. Turns that come before its end must not
-// all be used at its end.
+// The limit does not know about a pause of a pool. Turns before the end of the pause must not all be used at its end.
 func TestNobodyGoesAtOnceAfterAPauseOfAPool(t *testing.T) {
 	for _, p := range []weir.Policy{steady(rate("all", 10, sec, 1)), inTurn(rate("all", 10, sec, 1))} {
 		synctest.Test(t, func(t *testing.T) {
@@ -421,7 +417,7 @@ func TestNobodyGoesAtOnceAfterAPauseOfAPool(t *testing.T) {
 	}
 }
 
-// Turned off or on while calls wait, nobody is forgotten.
+// No waiting call is forgotten when fairness is turned on or off.
 func TestFairnessIsChangedWhileCallsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := inTurn(rate("all", 10, sec, 1))
@@ -468,13 +464,12 @@ func TestFairPolicyIsChecked(t *testing.T) {
 	}
 }
 
-// A weigher is a meter of units: no more may go between any two instants than come
-// between them and the burst.
+// A weigher checks grants: between any two instants at most the burst and the produced units may be granted.
 type weigher struct {
 	name        string
 	rate, burst float64
 	at          time.Duration // when the rate was set
-	due         float64       // what had come then
+	due         float64       // units produced until then
 	n, lowest   float64
 	any         bool
 	broken      error
@@ -498,8 +493,8 @@ func (m *weigher) grant(at time.Duration, units int64) {
 	}
 }
 
-// Whatever comes, waits, leaves, pauses, opens and changes: everybody ends in time,
-// nothing goes beyond a limit, and nothing is lost.
+// With calls, waits, leavers, pauses, breakers and changes at random, every call ends in time, no limit is exceeded,
+// and nothing leaks.
 func TestPropertyOfLines(t *testing.T) {
 	for seed := range seeds(250) {
 		synctest.Test(t, func(t *testing.T) { fairHistory(t, chance(seed), seed) })
@@ -556,8 +551,7 @@ func fairHistory(t *testing.T, r *rand.Rand, seed uint64) {
 	}
 }
 
-// changed is the policy with other weights, or not fair at all, and with limits that
-// are faster or slower, of more or less burst, or not there.
+// changed returns the policy with other weights, or without fairness, and with limits that are changed or missing.
 func changed(r *rand.Rand, p weir.Policy) weir.Policy {
 	if p.Fair.Weights.Low = 1 + r.IntN(9); r.IntN(3) == 0 {
 		p.Fair = weir.Fair{}
@@ -582,8 +576,7 @@ func changed(r *rand.Rand, p weir.Policy) weir.Policy {
 	return p
 }
 
-// A history is an upstream whose permits are weighed by the limits that are in force
-// when they were asked for.
+// A history is an upstream whose permits are checked against the limits that were in force when they were requested.
 type history struct {
 	u     *weir.Upstream
 	mu    sync.Mutex
@@ -591,14 +584,13 @@ type history struct {
 	all   []*weigher
 }
 
-// kept is a limit from when it comes into force to when there is none of its name.
+// A kept is a limit from when it comes into force until no limit has its name.
 type kept struct {
 	limit  limit.Limit
 	meters map[string]*weigher // by key
 }
 
-// set puts a policy in force. Meters of a limit that is changed count at its new rate,
-// and let as much go at once as it ever did.
+// set puts a policy in force. The meters of a changed limit continue at its new rate, with the largest burst so far.
 func (h *history) set(t *testing.T, p weir.Policy) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -619,7 +611,7 @@ func (h *history) set(t *testing.T, p weir.Policy) {
 	set(t, h.u, p)
 }
 
-// judging is the limits by which a call is judged that was asked by some: who waits goes by those in force.
+// judging returns the limits that apply to a call: a waiting call follows the limits in force.
 func (h *history) judging(asked map[string]*kept) map[string]*kept {
 	if now := h.inForce(); !maps.Equal(now, asked) {
 		return now
@@ -627,14 +619,14 @@ func (h *history) judging(asked map[string]*kept) map[string]*kept {
 	return asked
 }
 
-// inForce is the limits in force.
+// inForce returns the limits in force.
 func (h *history) inForce() map[string]*kept {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.force
 }
 
-// grant weighs a permit that was asked for while those limits were in force.
+// grant checks a permit that was requested under these limits.
 func (h *history) grant(limits map[string]*kept, c weir.Call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -657,7 +649,7 @@ func (h *history) grant(limits map[string]*kept, c weir.Call) {
 	}
 }
 
-// call is one caller of a history, who may leave, and whose call may fail.
+// call makes one call of a history. Its caller may leave, and the call may fail.
 func (h *history) call(t *testing.T, r *rand.Rand, seed uint64, longest time.Duration) {
 	pass(time.Duration(r.Int64N(int64(3 * sec))))
 	c := of(string(rune('a' + r.IntN(4))))
@@ -693,7 +685,7 @@ func (h *history) call(t *testing.T, r *rand.Rand, seed uint64, longest time.Dur
 	permit.Report(o)
 }
 
-// All of a limit is used while there is demand, whatever the calls cost.
+// A limit is used completely while there is demand, whatever the calls cost.
 func TestLinesUseTheLimit(t *testing.T) {
 	for seed := range seeds(10) {
 		synctest.Test(t, func(t *testing.T) {
@@ -732,8 +724,7 @@ func TestLinesUseTheLimit(t *testing.T) {
 	}
 }
 
-// Those who come again and again, each from another flow, take turns from a head that
-// has booked, and yet nothing of the limit is lost.
+// Frequent calls, each from another flow, overtake a waiting expensive call, and the limit is still used completely.
 func TestYieldingLosesNothing(t *testing.T) {
 	for _, burst := range []int64{1, 5} {
 		synctest.Test(t, func(t *testing.T) {
@@ -752,7 +743,7 @@ func TestYieldingLosesNothing(t *testing.T) {
 			for range 20 {
 				wg.Go(func() { insists(ctx, u, of("flood"), func() { grant("flood") }) })
 			}
-			for i := range 400 { // 40 a second
+			for i := range 400 { // 40 per second
 				wg.Go(func() {
 					pass(time.Duration(i)*25*ms + time.Duration(i%7)*ms)
 					if _, err := acquire(t.Context(), u, of(fmt.Sprint("visitor", i))); err == nil {
@@ -770,12 +761,12 @@ func TestYieldingLosesNothing(t *testing.T) {
 	}
 }
 
-// Processes that share a limit through a store, each with lines of its own.
+// Processes share a limit through a store. Each has its own queues.
 func TestLinesInAFleet(t *testing.T) {
 	for _, c := range []struct {
 		rate         int64
 		light, flood int     // callers in each process
-		least        float64 // what the light user gets for one that the other gets
+		least        float64 // calls of the light user per call of the other one
 	}{{50, 20, 20, 0.8}, {50, 3, 37, 0.8}, {500, 20, 40, 0.8}, {500, 2, 38, 0.25}} {
 		synctest.Test(t, func(t *testing.T) {
 			p := inTurn(rate("all", c.rate, sec, c.rate/5))
@@ -812,8 +803,8 @@ func TestLinesInAFleet(t *testing.T) {
 	}
 }
 
-// One who asks again and again without a pause, though it is refused each time, keeps
-// nobody else from anything. This is in real time: in a bubble none would pass.
+// A caller that retries without a pause, and is refused each time, does not starve others. The test uses real time,
+// because no time would pass in a bubble.
 func TestWhoSpinsStarvesNobody(t *testing.T) {
 	p := inTurn(rate("all", 500, sec, 1))
 	p.Fair.PerFlow = 5
@@ -843,7 +834,7 @@ func TestWhoSpinsStarvesNobody(t *testing.T) {
 	wg.Wait()
 }
 
-// A call that need not wait costs what it cost without lines.
+// For a call that need not wait, queues cost nothing.
 func TestLinesAllocateNothingForWhoNeedNotWait(t *testing.T) {
 	allocs := func(p weir.Policy) float64 {
 		u := open(t, p, weir.Options{})
@@ -873,7 +864,7 @@ func BenchmarkLines(b *testing.B) {
 	}
 }
 
-// What a call did not use is there at once for those who stand in line.
+// Units that a call did not use are available to waiting calls immediately.
 func TestWhatComesBackIsHeardInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := rate("tokens", 1000, time.Minute, 1000)
@@ -895,7 +886,7 @@ func TestWhatComesBackIsHeardInLine(t *testing.T) {
 	})
 }
 
-// Calls that need two limits go among calls that need one of them each.
+// Calls that need two limits proceed among calls that need one of them.
 func TestCallsWithTwoLimitsDoNotStarve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := rate("a", 100, sec, 1), rate("b", 100, sec, 1)

@@ -18,7 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// joined is several processes that call one upstream through one store.
+// joined returns several processes that call one upstream and share a store.
 func joined(t *testing.T, n int, p weir.Policy) (all []*weir.Upstream) {
 	t.Helper()
 	store := fleet.NewMemory(nil)
@@ -54,7 +54,7 @@ func TestAFleetSharesABudgetOfRetries(t *testing.T) {
 					calls.Add(1)
 					_, _ = weir.Do(context.Background(), u, weir.Call{Safe: true}, func(context.Context) (int, error) {
 						attempts.Add(1)
-						if i%2 == 0 { // where nothing succeeds retries are held back
+						if i%2 == 0 { // without any success, retries would be held back
 							return 1, nil
 						}
 						return 0, errThrottled
@@ -71,9 +71,9 @@ func TestAFleetSharesABudgetOfRetries(t *testing.T) {
 	})
 }
 
-// A spell takes what it needs of 100 a minute at once: retries come in spells. In no
-// minute are there more. No burst is said; each process's own budget is off, as it would end a spell of
-// 60 calls after 16.
+// An outage uses as many of 100 retries per minute as it needs at one time, because retries come in bursts. No minute
+// has more. No burst is configured. The process's own budget is off, because it would end an outage of 60 calls after
+// 16 retries.
 func TestABudgetOfAllBearsASpell(t *testing.T) {
 	for _, n := range []int{0, 4} {
 		synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestABudgetOfAllBearsASpell(t *testing.T) {
 			if n > 0 {
 				all = joined(t, n, p)
 			}
-			time.Sleep(3 * time.Second) // the fleet has met its store
+			time.Sleep(3 * time.Second) // the fleet has reached its store
 			var mu sync.Mutex
 			var retries []time.Duration
 			good := 0
@@ -91,7 +91,7 @@ func TestABudgetOfAllBearsASpell(t *testing.T) {
 				var wg sync.WaitGroup
 				for i := range calls {
 					wg.Go(func() {
-						failed := time.Duration(-1) // when the retry was paid for: it is sent later, by chance together with others
+						failed := time.Duration(-1) // when the retry was paid: it is sent later, possibly together with others
 						_, err := weir.Do(background, all[i%len(all)], weir.Call{Safe: true}, func(context.Context) (int, error) {
 							mu.Lock()
 							defer mu.Unlock()
@@ -129,7 +129,7 @@ func TestABudgetOfAllBearsASpell(t *testing.T) {
 	}
 }
 
-// A call is charged to all its limits or to none, shared and not.
+// A call is charged to all its limits or to none, shared and local.
 func TestSharedAndLocalLimitsAreTakenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := joined(t, 2, weir.Policy{
@@ -156,8 +156,8 @@ func TestSharedAndLocalLimitsAreTakenTogether(t *testing.T) {
 		if went != [2]int{15, 15} {
 			t.Fatalf("%v went, want what each's own limit allows", went)
 		}
-		// 30 requests and 90 tokens are gone: what was refused by the third has cost nothing.
-		for _, l := range all[1].Look(10).Limits { // who asked last knows
+		// 30 requests and 90 tokens are used: calls that the third limit refused cost nothing.
+		for _, l := range all[1].Look(10).Limits { // the process with the last request is up to date
 			if l.Limit.Name == "tokens" && (l.Level.Left < 8 || l.Level.Left > 10) || l.Limit.Name == "requests" && (l.Level.Left < 18 || l.Level.Left > 20) {
 				t.Errorf("%s: %d left", l.Limit.Name, l.Level.Left)
 			}
@@ -165,8 +165,7 @@ func TestSharedAndLocalLimitsAreTakenTogether(t *testing.T) {
 	})
 }
 
-// What was reserved and not used comes back, to all of the fleet; what was used
-// beyond it is owed by all.
+// Unused units of a reservation return to the whole fleet. Additional usage is a debt of all processes.
 func TestAFleetSettlesWhatWasUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := joined(t, 2, weir.Policy{MaxWait: -1, Limits: []limit.Limit{
@@ -183,7 +182,7 @@ func TestAFleetSettlesWhatWasUsed(t *testing.T) {
 			t.Fatal("1100 of 1000 went")
 		}
 		p.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 100}})
-		p.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 0}}) // counts for nothing
+		p.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 0}}) // uses nothing
 		time.Sleep(3 * time.Second)
 		if p, err = take(all[1], 850); err != nil {
 			t.Fatalf("800 have come back: %v", err)
@@ -198,7 +197,7 @@ func TestAFleetSettlesWhatWasUsed(t *testing.T) {
 	})
 }
 
-// A call that costs more than there can ever be is an error at once.
+// A call that costs more than its limit can ever hold fails immediately.
 func TestSharedCostAboveTheBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := joined(t, 1, weir.Policy{Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second}}}})
@@ -210,8 +209,8 @@ func TestSharedCostAboveTheBurst(t *testing.T) {
 	})
 }
 
-// While the store answers, a process uses its reserve for an outage for its own calls: a call that does not wait is refused
-// only if the store and the process's reserve together have no unit left.
+// While the store answers, a process uses its reserve for an outage for its own calls: a call that does not wait is
+// refused only if the store and the process's reserve together have no unit left.
 func TestReservedUnitsServeCallsThatDoNotWait(t *testing.T) {
 	for _, l := range []limit.Limit{
 		{Name: "minute", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 200, Per: time.Minute}},
@@ -230,11 +229,11 @@ func TestReservedUnitsServeCallsThatDoNotWait(t *testing.T) {
 				return served
 			}
 			used := 0
-			for range 10 { // the first process reserves by what it uses
+			for range 10 { // the first process reserves in proportion to its use
 				used += call(all[0], 2)
 				time.Sleep(time.Second)
 			}
-			used += call(all[1], 200) // the second one takes what is left, but for its own last call at most
+			used += call(all[1], 200) // the second process takes the rest, possibly except for its own last call
 			if used += call(all[0], 200); used < 199 {
 				t.Errorf("%s: %d of 200 units served calls", l.Name, used)
 			}

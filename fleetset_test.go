@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// spendFleet calls six times with little patience, and says how many calls went.
+// spendFleet makes six calls per process with short waits, and returns how many were admitted.
 func spendFleet(all []*weir.Upstream) (went int) {
 	for _, u := range all {
 		for range 6 {
@@ -27,8 +27,8 @@ func spendFleet(all []*weir.Upstream) (went int) {
 	return went
 }
 
-// Limits that a fleet shares begin empty under another name or scope, and so do those that are
-// shared no more, or only now: whatever is changed, nothing is handed out again.
+// Shared limits start empty under another name or scope, and so do limits that become local or shared: no change
+// grants units twice.
 func TestSetOfAFleetHandsOutNothing(t *testing.T) {
 	day := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 5}, Every: bucket.Day}
 	hour := limit.Limit{Name: "q", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 5}}
@@ -51,7 +51,7 @@ func TestSetOfAFleetHandsOutNothing(t *testing.T) {
 			for _, n := range []int{1, 3} {
 				synctest.Test(t, func(t *testing.T) {
 					all := joined(t, n, steady(story[0]))
-					pass(3 * time.Second) // it has met its store
+					pass(3 * time.Second) // it has reached its store
 					got := spendFleet(all)
 					for _, l := range story[1:] {
 						for _, u := range all {

@@ -9,8 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// FuzzDo reads a call and what becomes of its attempts from the bytes: the first
-// four say how it is repeated, and every two that follow are one outcome.
+// FuzzDo decodes a call and the results of its attempts: the first four bytes are the retry configuration, and every
+// two that follow are one outcome.
 func FuzzDo(f *testing.F) {
 	f.Add([]byte{3, 0, 10, 1, 3, 0, 3, 0, 1, 0})
 	f.Add([]byte{5, 1, 200, 0, 2, 0x85, 2, 0x45, 3, 1})

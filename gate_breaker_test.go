@@ -13,11 +13,11 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// The breaker of these tests is the one that ships.
+// These tests use the default breaker.
 
 func phase(u *weir.Upstream) breaker.View { return u.Look(0).Breakers[0] }
 
-// A hundred calls a second of which one in a hundred fails twice in a row: none is lost.
+// With a hundred calls per second, of which one in a hundred fails twice in a row, no call is lost.
 func TestAnUpstreamThatErrsALittleIsNotShutOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u, lost := open(t, weir.Policy{}, weir.Options{}), 0
@@ -68,14 +68,14 @@ func TestACallThatSucceedsInTheEndIsAGoodOne(t *testing.T) {
 	})
 }
 
-// guarded is steady with the breaker that ships.
+// guarded returns steady with the default breaker.
 func guarded() weir.Policy {
 	p := steady()
 	p.Breaker = breaker.Config{}
 	return p
 }
 
-// halfOpen brings u's breaker to where the next call is the probe.
+// halfOpen brings u's breaker to the state in which the next call is the probe.
 func halfOpen(u *weir.Upstream) {
 	u.Breaker("").ForceOpen(u.Now(), sec)
 	pass(sec)
@@ -118,8 +118,7 @@ func TestAProbeThatFailsForGoodOpens(t *testing.T) {
 	})
 }
 
-// Whatever ends a probe between two attempts, its place is free, and what is said of the
-// upstream is what its attempts said.
+// However a probe ends between two attempts, its place is free, and the breaker counts the results of its attempts.
 func TestAProbeThatEndsBetweenAttempts(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -155,7 +154,7 @@ func TestAProbeThatEndsBetweenAttempts(t *testing.T) {
 	}
 }
 
-// A probe that is lost frees its place; the call goes on only if it becomes the probe again.
+// A lost probe frees its place. The call continues only if it becomes the probe again.
 func TestALostProbeDoesNotGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := guarded()
@@ -184,8 +183,8 @@ func TestALostProbeDoesNotGoOn(t *testing.T) {
 	})
 }
 
-// A call's own time may be up before an attempt has had its own; what the attempts before
-// it said holds. So a stall is heard of whatever the timeouts.
+// A call's timeout may pass before the timeout of its attempt. The earlier attempts then decide, so that a stall
+// counts with any timeouts.
 func TestACallThatTimesOutAfterAFailedAttemptIsAFailedOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := guarded()
@@ -219,7 +218,7 @@ func TestLeavingAndRefusalsCountNeitherWay(t *testing.T) {
 		p.MaxWait = -1
 		u := open(t, p, weir.Options{})
 		for i := range 100 {
-			ctx, cancel := context.WithTimeout(background, 50*ms) // gone before the second attempt
+			ctx, cancel := context.WithTimeout(background, 50*ms) // the caller leaves before the second attempt
 			err := errFailed
 			if i%2 == 0 {
 				err = errRejected
@@ -228,7 +227,7 @@ func TestLeavingAndRefusalsCountNeitherWay(t *testing.T) {
 			left, leave := context.WithCancel(background)
 			time.AfterFunc(50*ms, leave)
 			_, _ = do(left, u, answers(err))
-			_, _ = do(ctx, u, answers(nil, nil)) // refused, sooner or later
+			_, _ = do(ctx, u, answers(nil, nil)) // refused at some time
 			cancel()
 			leave()
 		}
@@ -267,7 +266,7 @@ func TestAttemptsThatTheCallerRepeats(t *testing.T) {
 	})
 }
 
-// Whether the rest of a call comes is not known, so a probe is judged by itself.
+// It is unknown whether the rest of a call will come, so a probe is judged by its own result.
 func TestAProbeThatTheCallerRepeatsIsJudgedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {

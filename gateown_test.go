@@ -15,14 +15,14 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// letsGo is a gate of the program's own that admits calls only from an instant on, all at once.
+// letsGo is a custom gate that admits calls only from an instant on, all together.
 type letsGo struct{ at time.Duration }
 
 func (g letsGo) Admit(ctx context.Context, _ weir.Call) (func(outcome.Outcome), error) {
 	return nil, clock.System.Sleep(ctx, g.at-clock.System.Now())
 }
 
-// What waits in a gate of the program's own does not save up units of the limits: whatever goes goes within them.
+// Calls that wait in a custom gate do not accumulate units of the limits: they stay within them afterwards.
 func TestCallsThatAGateHoldsGoWithinTheLimitAfterwards(t *testing.T) {
 	rolling := rate("all", 10, sec, 0)
 	rolling.Shape = limit.Rolling

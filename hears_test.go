@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Who hears of attempts or of ends of calls is not forgotten where nothing is done for attempts of which nobody hears.
+// Code for attempts is skipped if no callback needs it. This test finds callbacks for attempts or call ends that
+// would be forgotten.
 func TestWhoeverHearsOfAttemptsIsHeard(t *testing.T) {
 	others := "Counts Wanted Detailed Retried HeldBack GaveUp Breaker Paused Resumed Damaged Paced"
 	for i := range reflect.TypeFor[Events]().NumField() {

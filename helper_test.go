@@ -24,7 +24,7 @@ const (
 	sec = time.Second
 )
 
-// What these tests share with those of httpx.
+// Helpers shared with the tests of httpx.
 type (
 	leap   = calls.Leap
 	ledger = calls.Ledger
@@ -58,16 +58,14 @@ func tokens(amount int64, per time.Duration, burst int64) limit.Limit {
 	return l
 }
 
-// unbounded is steady without what would end many failures of one upstream: for tests of what
-// is left then, each of which says why.
+// unbounded returns steady without breaker and budget, which would end repeated failures of an upstream.
 func unbounded(limits ...limit.Limit) weir.Policy {
 	p := steady(limits...)
 	p.Breaker, p.Budget = breaker.Config{Off: true}, retry.BudgetConfig{Off: true}
 	return p
 }
 
-// replies is an upstream that gives the errors in turn and then the last of them
-// for ever.
+// replies is an upstream that returns the errors in turn, and then repeats the last one.
 type replies struct {
 	errs []error
 	n    int
@@ -88,7 +86,7 @@ func do(ctx context.Context, u *weir.Upstream, r *replies) (int, error) {
 	return weir.Do(ctx, u, weir.Call{Safe: true}, r.call)
 }
 
-// seeds are so many that follow each other, others in each run.
+// seeds returns consecutive seeds, different in each run.
 func seeds(n uint64) iter.Seq[uint64] {
 	n = uint64(raced.Of(int(n), int(max(1, n/5))))
 	first := rand.Uint64() >> 1

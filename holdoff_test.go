@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A spell is an upstream that fails everything until its end.
+// A spell is an upstream that fails every call until its end.
 type spell struct {
 	until    time.Time
 	attempts atomic.Int64
@@ -31,15 +31,16 @@ func (s *spell) call(context.Context) (int, error) {
 	return 1, nil
 }
 
-// patient is the schedule of the presets for AWS. Breaker and budget are off: either would end the calls
-// before so many attempts are due that some have to be held back.
+// patient returns the schedule of the AWS presets, without breaker and budget. Either would end the calls before so
+// many attempts are due that some must be held back.
 func patient() weir.Policy {
 	p := unbounded()
 	p.Retry, _ = retry.Schedule("aws-patient")
 	return p
 }
 
-// Of ten outages: by chance a call spends its last attempt before the upstream is back, about once in 650 calls.
+// This runs ten outages, because about one in 650 calls happens to make its last attempt before the upstream
+// recovers.
 func TestRetriesAreHeldBackWhileNothingSucceeds(t *testing.T) {
 	var good atomic.Int64
 	for range 10 {
@@ -95,7 +96,7 @@ func TestAnOutageGetsFewRetries(t *testing.T) {
 	})
 }
 
-// broken is an upstream at which ten calls have failed.
+// broken returns an upstream at which ten calls have failed.
 func broken(t *testing.T, p weir.Policy) *weir.Upstream {
 	u, dead := open(t, p, weir.Options{}), away(time.Hour, errFailed)
 	for range 10 {
@@ -104,7 +105,7 @@ func broken(t *testing.T, p weir.Policy) *weir.Upstream {
 	return u
 }
 
-// hasty is a policy with retries that come sooner than they are let go.
+// hasty returns a policy with retries that are due before they are allowed.
 func hasty() weir.Policy {
 	p := guarded()
 	p.Retry.Base = ms
@@ -126,8 +127,8 @@ func TestRetriesAreHeldBackUnlessTheUpstreamSaysWhenToCome(t *testing.T) {
 	})
 }
 
-// A probe that fails as all did before has found out what there was to find out: it ends,
-// so that the next can go. As always, what the upstream says is believed.
+// A probe that fails like all attempts before it ends, so that the next one can be sent. The upstream's advice
+// applies as always.
 func TestAProbeMakesOneAttemptWhileNothingSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := broken(t, hasty())

@@ -10,15 +10,15 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A caller who leaves early says nothing of how long others may wait: those of other keys, of other
-// operations and, where the upstream is fair, of other flows within their share are served as if it were not there.
+// A caller that leaves early does not shorten other waits. Calls of other keys, of other operations and, with
+// fairness, of other flows within their share are served as if it did not exist.
 func TestWhoLeavesChangesNothingForOthers(t *testing.T) {
 	get, put := rate("get", 5, sec, 1), rate("put", 10, sec, 2)
 	get.Operations, put.Operations = []string{"get"}, []string{"put"}
 	for name, c := range map[string]struct {
 		policy weir.Policy
 		leaves weir.Call
-		inTurn bool // so it is only where the upstream is fair
+		inTurn bool // only with fairness
 	}{
 		"a limit of each tenant": {policy: weir.Policy{Limits: []limit.Limit{scoped(rate("each", 10, sec, 2), "tenant")}}},
 		"other operations": {
@@ -56,7 +56,7 @@ func TestWhoLeavesChangesNothingForOthers(t *testing.T) {
 	}
 }
 
-// fleetOf is an upstream whose limits are shared, if they are, with a fleet of its own.
+// fleetOf returns an upstream, with its own fleet if its limits are shared.
 func fleetOf(t *testing.T, p weir.Policy, shared bool) *weir.Upstream {
 	if shared {
 		return joined(t, 1, p)[0]
@@ -64,7 +64,7 @@ func fleetOf(t *testing.T, p weir.Policy, shared bool) *weir.Upstream {
 	return open(t, p, weir.Options{})
 }
 
-// impatient makes a call each 10 ms, whose caller leaves after 3 ms.
+// impatient makes a call every 10 ms, whose caller leaves after 3 ms.
 func impatient(u *weir.Upstream, c weir.Call, lasts time.Duration) {
 	for range lasts / (10 * ms) {
 		go func() {
@@ -76,7 +76,7 @@ func impatient(u *weir.Upstream, c weir.Call, lasts time.Duration) {
 	}
 }
 
-// crowded makes so many calls at once, and says how many were served.
+// crowded makes n calls together, and returns how many were served.
 func crowded(u *weir.Upstream, c weir.Call, n int) (served int) {
 	done := make(chan error)
 	for range n {

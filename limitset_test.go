@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Calls of several upstreams with one LimitSet, those that wait included, stay within one limit in every window, and use
-// it.
+// Calls of several upstreams with one LimitSet, including waiting ones, stay within one limit in every window, and
+// use it completely.
 func TestUpstreamsOfOneLimitSetStayWithinOneLimit(t *testing.T) {
 	const rate, burst, calls = 10, 7, 60
 	for seed := range uint64(20) {

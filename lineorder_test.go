@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A call whose turn comes at the last instant to which it waits goes, whoever of those who wait wakes first.
+// A call whose turn comes at the last instant of its wait proceeds, whichever waiting call wakes first.
 func TestWhoseTurnIsNowGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		window := limit.Limit{Name: "all", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 100, Per: sec}}
@@ -37,7 +37,7 @@ func TestWhoseTurnIsNowGoes(t *testing.T) {
 	})
 }
 
-// A call that is refused because what there is is for others hears of a wait that it can use.
+// A call that is refused because the units belong to other calls gets a RetryAfter at which it can succeed.
 func TestWhoYieldsToTheLastHearsWhenToComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := rate("a", 1, 5*sec, 1), rate("b", 3, sec, 10)
@@ -50,13 +50,13 @@ func TestWhoYieldsToTheLastHearsWhenToComeAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"requests": 35}}) // it owes 26
+		got.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"requests": 35}}) // a debt of 26
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, _ = acquire(t.Context(), u, weir.Call{Operation: "b", Cost: map[string]int64{"requests": 10}})
 		})
 		synctest.Wait()
-		wg.Go(func() { _, _ = acquire(t.Context(), u, weir.Call{Operation: "a"}) }) // the next stands behind it, in the line of a
+		wg.Go(func() { _, _ = acquire(t.Context(), u, weir.Call{Operation: "a"}) }) // the next call queues behind it, for a
 		synctest.Wait()
 		p.MaxWait = 10 * sec
 		set(t, u, p)
@@ -67,7 +67,7 @@ func TestWhoYieldsToTheLastHearsWhenToComeAgain(t *testing.T) {
 	})
 }
 
-// Calls with a limit of this process before one that a fleet shares ask a slow store several at once.
+// Calls with a local limit before a shared one send several requests to a slow store at the same time.
 func TestASharedLimitBehindALocalOneIsAskedForTogether(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -99,8 +99,8 @@ func TestASharedLimitBehindALocalOneIsAskedForTogether(t *testing.T) {
 	}
 }
 
-// A call that comes from the line of another limit to one that a fleet shares stands behind those who came
-// before it, and does not ask the store beside them.
+// A call that moves from the queue of another limit to the queue of a shared one keeps its order of arrival, and
+// sends no request to the store before its turn.
 func TestWhoYieldsDoesNotAskTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, shared := rate("local", 1, 10*sec, 10), rate("shared", 10, sec, 1)
@@ -121,7 +121,7 @@ func TestWhoYieldsDoesNotAskTheStore(t *testing.T) {
 			try(u, weir.Call{Operation: "local"})
 		}
 		calls(t.Context(), 20, weir.Call{Operation: "shared"})
-		calls(ctx, 1, weir.Call{Operation: "local", Cost: map[string]int64{"requests": 8}}) // it stands in the way of the next
+		calls(ctx, 1, weir.Call{Operation: "local", Cost: map[string]int64{"requests": 8}}) // the next call waits for it
 		begin := clock.System.Now()
 		wg.Go(func() {
 			if _, err := acquire(t.Context(), u, weir.Call{Operation: "both"}); err != nil || since(begin) < 1500*ms {
@@ -134,7 +134,7 @@ func TestWhoYieldsDoesNotAskTheStore(t *testing.T) {
 	})
 }
 
-// A guess that has become more than its limit holds is cut down also while others come before it.
+// An estimate above its limit's present burst is reduced, also while other calls go first.
 func TestAGuessThatYieldsIsCutDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := rate("requests", 1, sec, 2)
@@ -155,7 +155,7 @@ func TestAGuessThatYieldsIsCutDown(t *testing.T) {
 		})
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
-		wg.Go(func() { _, _ = acquire(ctx, u, both) }) // the next stands behind it, in the line of tokens
+		wg.Go(func() { _, _ = acquire(ctx, u, both) }) // the next call queues behind it, for tokens
 		synctest.Wait()
 		wg.Go(func() {
 			if _, err := acquire(t.Context(), u, both); err != nil {
@@ -174,7 +174,7 @@ func TestAGuessThatYieldsIsCutDown(t *testing.T) {
 	})
 }
 
-// Debt is not told twice: a call behind the debt of a window goes when that is told.
+// A debt is predicted once: a call behind the debt of a window proceeds at the predicted instant.
 func TestWhatIsOwedToAWindowIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "all", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 10, Per: sec}}
@@ -200,7 +200,7 @@ func TestWhatIsOwedToAWindowIsToldOnce(t *testing.T) {
 	})
 }
 
-// Keys for which there is no room share a limiter, and stand in one line for it.
+// Keys beyond the maximum share a limiter, and one queue for it.
 func TestKeysThatShareALimiterStandInOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := scoped(rate("each", 1, sec, 10), "user")
@@ -208,7 +208,7 @@ func TestKeysThatShareALimiterStandInOneLine(t *testing.T) {
 		p := steady(l)
 		p.MaxWait = time.Minute
 		u := open(t, p, weir.Options{})
-		for _, user := range []string{"a", "b", "c", "d", "e"} { // there is room for four that are in use
+		for _, user := range []string{"a", "b", "c", "d", "e"} { // there is room for four keys in use
 			for range 10 {
 				try(u, of(user))
 			}

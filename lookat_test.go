@@ -12,8 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A process of a fleet that has not met a key does not say that it has everything left, and one that has met it
-// says how old that is.
+// A process of a fleet reports a key that it has not used as unknown, not as full. For a known key it reports the age
+// of the data.
 func TestAKeyOfAFleetIsUnknownUntilTheStoreHasSpoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := joined(t, 2, weir.Policy{Limits: []limit.Limit{
@@ -33,7 +33,7 @@ func TestAKeyOfAFleetIsUnknownUntilTheStoreHasSpoken(t *testing.T) {
 		if len(met) != 1 || met[0].Unknown || met[0].Level.Left > 61 || met[0].Level.Age < 20*time.Second {
 			t.Errorf("the process that has called: %+v, want about 60 left, as of 30 s ago", met)
 		}
-		for range 2 { // having looked it knows no more than before
+		for range 2 { // reading does not change that
 			not := all[1].LookAt(keys)
 			if len(not) != 2 || !not[0].Unknown || not[0].Level.Left != 0 {
 				t.Errorf("the process that has not called: %+v, want unknown", not)

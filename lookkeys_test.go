@@ -13,8 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Keys are shown of limits that say so, shared or not, and before a policy says so they are not. Of a limit that a fleet
-// shares a process shows a key once the store has spoken of it.
+// Keys are listed for limits with labels, shared or local, only once the policy sets labels. A process lists a key of
+// a shared limit after the store's first reply about it.
 func TestKeysAreShownOfLimitsThatSaySo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hourly := func(name, scope string, local, labels bool) limit.Limit {
@@ -51,7 +51,7 @@ func TestKeysAreShownOfLimitsThatSaySo(t *testing.T) {
 			t.Errorf("shown are %q, want %q", got, want)
 		}
 		for range all[0].LookKeys() {
-			break // which is fine
+			break // this is allowed
 		}
 		all[1].LookAt(map[string]string{"user": "ann"})
 		if got := seen(all[1]); len(got) != 0 {

@@ -10,8 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A call with a MaxWait waits no longer than that, whatever it waits for, and for all of it together. It need not wait at all if
-// that cannot help.
+// A call with a MaxWait waits at most that long in total, for any cause. It does not wait if that cannot help.
 func TestCallWaitsNoLongerThanItsMaxWait(t *testing.T) {
 	slow := func(p *weir.Policy) {
 		p.Retry = retry.Config{Attempts: 5, Base: 400 * ms, Cap: 400 * ms, Jitter: retry.NoJitter}
@@ -19,7 +18,7 @@ func TestCallWaitsNoLongerThanItsMaxWait(t *testing.T) {
 	fair := func(p *weir.Policy) { p.Fair.By = "user" }
 	for name, c := range map[string]struct {
 		policy weir.Policy
-		taken  bool    // a call before it has taken what there is
+		taken  bool    // an earlier call has taken the available units
 		errs   []error // of its attempts
 		want   time.Duration
 	}{

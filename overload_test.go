@@ -16,25 +16,26 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// An overloaded upstream has workers that each answer a call in 100 ms on average, and is offered more than they can do.
+// An overloaded upstream has workers that each answer a call in 100 ms on average, and gets more calls than they can
+// answer.
 type overload struct {
 	workers   int
-	load      float64 // calls offered, as a multiple of what the workers can do
-	high      float64 // of these calls, the share of high priority
+	load      float64 // offered calls, as a multiple of the capacity
+	high      float64 // share of high priority among these calls
 	low       limit.Priority
 	patience  time.Duration
 	warm, end time.Duration
 }
 
-// share is how many calls were offered, and how many were answered.
+// A share counts offered and answered calls.
 type share struct{ offered, answered atomic.Int64 }
 
 func (s *share) percent() float64 {
 	return 100 * float64(s.answered.Load()) / float64(s.offered.Load())
 }
 
-// play offers the load to an upstream with the policy, and returns what the calls of each priority came to after the warm-up,
-// and answers as a percentage of what the workers could do.
+// play offers the load to an upstream with the policy. It returns the results of each priority after the warm-up, and
+// the answers as a percentage of the capacity.
 func (o overload) play(t *testing.T, p weir.Policy, seed uint64) (high, low *share, goodput float64) {
 	high, low = new(share), new(share)
 	synctest.Test(t, func(t *testing.T) {
@@ -74,8 +75,8 @@ func (o overload) play(t *testing.T, p weir.Policy, seed uint64) (high, low *sha
 	return high, low, goodput
 }
 
-// In an overload of twice the capacity, calls of high priority that fit are answered, and the workers are busy: whether the
-// capacity is learned or declared, as a number of slots or as a rate.
+// In an overload of twice the capacity, calls of high priority that fit are answered, and the workers stay busy: with
+// a learned capacity, a number of slots, or a rate.
 func TestOverloadAnswersHighPriorityThatFits(t *testing.T) {
 	for name, p := range map[string]weir.Policy{
 		"learned": {Concurrency: weir.Concurrency{Auto: true}},
@@ -100,7 +101,7 @@ func TestOverloadAnswersHighPriorityThatFits(t *testing.T) {
 	}
 }
 
-// Where calls of high priority are too many themselves, those of low priority get the share of their weight.
+// If there are too many calls of high priority, calls of low priority get their share by weight.
 func TestOverloadOfHighPriorityLeavesLowItsShare(t *testing.T) {
 	for name, c := range map[string]weir.Concurrency{"learned": {Auto: true}, "slots": {Limit: 30}} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +115,7 @@ func TestOverloadOfHighPriorityLeavesLowItsShare(t *testing.T) {
 	}
 }
 
-// A room has so many places for calls that wait.
+// A room has a number of places for waiting calls.
 type room struct{ places, entered, inside atomic.Int64 }
 
 func (r *room) Enter() bool {
@@ -128,8 +129,8 @@ func (r *room) Enter() bool {
 
 func (r *room) Leave() { r.inside.Add(-1) }
 
-// Wherever a call of low priority waits, it waits in its room, and leaves it however the wait ends. Calls of other priorities
-// do not enter.
+// Wherever a call of low priority waits, it enters its room, and leaves it however the wait ends. Calls of other
+// priorities do not enter.
 func TestWaitingRoomBoundsLowPriority(t *testing.T) {
 	fair := func(p *weir.Policy) { p.Fair.By, p.MaxWait = "user", time.Minute }
 	for name, p := range map[string]weir.Policy{

@@ -16,8 +16,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Calls that a limit of their own holds, which a fleet shares, stand in nobody's way: 180 others have a limit of
-// 100 a second to themselves and are through it in 2 s, where 20 calls of one tenant wait for minutes.
+// Calls that wait for their own shared limit delay no other call: 180 other calls use a limit of 100 per second in 2
+// s, while 20 calls of one tenant wait for minutes.
 func TestOwnSharedLimitStandsInNobodysWay(t *testing.T) {
 	for name, local := range map[string]bool{"both shared": false, "one shared": true} {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestOwnSharedLimitStandsInNobodysWay(t *testing.T) {
 						x.Report(outcome.Outcome{Class: outcome.OK})
 					}
 				}
-				for i := range 30 { // what there is at once
+				for i := range 30 { // the available units
 					go call(fmt.Sprint("first", i))
 				}
 				time.Sleep(20 * ms)
@@ -58,7 +58,7 @@ func TestOwnSharedLimitStandsInNobodysWay(t *testing.T) {
 	}
 }
 
-// Two limits are used though some calls want both, and these go, too.
+// Two limits are used completely although some calls want both, and these calls proceed too.
 func TestTwoSharedLimitsAreUsed(t *testing.T) {
 	for name, local := range map[string]bool{"both shared": false, "one shared": true} {
 		const least = 95 // in percent

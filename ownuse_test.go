@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// All of a limit that many share is used by users of whom each is over a limit of its own, whatever its shape.
+// A common limit of any shape is used completely by users that each exceed their own limit.
 func TestUsersOverTheirOwnLimitUseThatOfAll(t *testing.T) {
 	const users, long = 300, 20 * sec
 	for name, all := range map[string]limit.Limit{
@@ -31,7 +31,7 @@ func TestUsersOverTheirOwnLimitUseThatOfAll(t *testing.T) {
 				c := weir.Call{Keys: map[string]string{"user": fmt.Sprint(i / 2)}}
 				wg.Go(func() { insists(ctx, u, c, func() { got.add("", 1) }) })
 			}
-			pass(5*sec + 500*ms) // not in the instant in which a second of the rolling limit goes
+			pass(5*sec + 500*ms) // not at the instant at which a second leaves the rolling limit
 			before := got.all()[""]
 			pass(long)
 			n := float64(got.all()[""]-before) / (all.PerSecond() * long.Seconds())

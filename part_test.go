@@ -54,7 +54,7 @@ func TestPartsAreChargedToLimits(t *testing.T) {
 	})
 }
 
-// A part takes no slot, teaches what is in flight nothing, is no probe, and is heard of by no breaker.
+// A part takes no slot, does not affect the learned bound, is no probe, and is not counted by a breaker.
 func TestPartsSayNothingOfTheUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := upFor(t, Policy{Concurrency: Concurrency{Limit: 1}, Breaker: breaker.Config{Consecutive: 2, FirstOpen: time.Second, Open: time.Second}})

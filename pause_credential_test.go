@@ -11,12 +11,12 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// bearing is a call with a credential of its own.
+// bearing returns a call with its own credential.
 func bearing(credential string) weir.Call {
 	return weir.Call{Credential: credential, Safe: true}
 }
 
-// throttle has the upstream ask a call to wait.
+// throttle makes the upstream ask a call to wait.
 func throttle(t *testing.T, u *weir.Upstream, c weir.Call, wait time.Duration) {
 	t.Helper()
 	p, d := try(u, c)
@@ -132,7 +132,7 @@ func TestProbeThatSucceedsEndsThePauseOfAll(t *testing.T) {
 			}
 		}
 		probe.Report(outcome.Outcome{Class: outcome.Failed})
-		pass(1250 * time.Millisecond) // of credentials that have not succeeded yet
+		pass(1250 * time.Millisecond) // for credentials without a success so far
 		if succeed(u, bearing("a")) || succeed(u, bearing("b")) {
 			t.Fatal("a credential that received a hint is a probe")
 		}
@@ -174,7 +174,7 @@ func TestHintWithoutACredentialPausesAllUntilAProbeSucceeds(t *testing.T) {
 	})
 }
 
-// Where nobody brings a credential, or weir adds the same to all, a hint holds for everybody and in full.
+// If callers bring no credentials, or weir adds the same one to all calls, a hint applies to all calls and in full.
 func TestHintToASharedCredentialPausesAllInFull(t *testing.T) {
 	for _, c := range []weir.Call{{}, {Credential: weir.NoCredential}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestHintToASharedCredentialPausesAllInFull(t *testing.T) {
 	}
 }
 
-// Waiting callers probe too: none of them has to be refused before another can find out that the pause is over.
+// Waiting callers probe too: no call must be refused before another one can find out that the pause is over.
 func TestWaitingCallerProbesThePauseOfAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := inTurn(rate("all", 1000, sec, 1000))
@@ -221,7 +221,7 @@ func TestWaitingCallerProbesThePauseOfAll(t *testing.T) {
 	})
 }
 
-// A caller that makes up credentials can fill neither the memory nor the place of others' hints.
+// A caller that invents credentials can fill neither the memory nor the places of other credentials' hints.
 func TestMadeUpCredentialsStopNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, steady(), weir.Options{})

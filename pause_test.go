@@ -15,12 +15,12 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// from is a call of a pool.
+// from returns a call of a pool.
 func from(pool string) weir.Call {
 	return weir.Call{Pool: pool, Keys: map[string]string{"pool": pool, "user": pool}, Safe: true}
 }
 
-// pools are the pauses of pools.
+// pools returns the pauses of pools.
 func pools(u *weir.Upstream) (all []weir.PauseView) {
 	for _, v := range u.Look(10).Pauses {
 		if v.Kind == pause.Pool {
@@ -30,7 +30,7 @@ func pools(u *weir.Upstream) (all []weir.PauseView) {
 	return all
 }
 
-// spent is a quota that is used up; after 0 it does not say for how long.
+// spent returns the outcome of a used-up quota. If after is 0, its reset is unknown.
 func spent(after time.Duration) outcome.Outcome {
 	o := hinted(after).O
 	o.Hint.Said, o.Hint.Quota = after > 0, true
@@ -98,8 +98,7 @@ func TestCallersOfAPausedPoolWait(t *testing.T) {
 	})
 }
 
-// Who waits at the head of a line for a limit of all is held by a pause of its own: those
-// behind it go.
+// A call at the head of the queue for a common limit waits for a pause of its pool. Calls behind it proceed.
 func TestAPausedPoolStandsInNobodysWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, inTurn(rate("all", 1, sec, 1)), weir.Options{})
@@ -172,7 +171,7 @@ func TestAQuotaOfUnknownResetIsAskedNowAndThen(t *testing.T) {
 		}
 		p, _ := try(u, from("a"))
 		o := spent(0)
-		o.Hint.Advice = outcome.NotAgain // what is missing is money
+		o.Hint.Advice = outcome.NotAgain // the account needs money
 		p.Report(o)
 		if _, d := try(u, from("a")); !d.Allowed {
 			t.Errorf("got %+v, want no pause that nobody asked for", d)
@@ -185,7 +184,7 @@ func TestAQuotaOfUnknownResetIsAskedNowAndThen(t *testing.T) {
 	})
 }
 
-// A minute's hint after a quota's does not hide it, and none is ever made shorter.
+// A quota's pause is not replaced by a later hint of a minute, and no pause is shortened.
 func TestTheLongerPauseHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, steady(), weir.Options{})
@@ -267,8 +266,7 @@ func TestPausesOfManyAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// A guess that waits while the upstream says that it allows less is cut down, and not told
-// that it can never be.
+// An estimate that waits while the upstream lowers its limit is reduced, instead of being refused permanently.
 func TestAGuessIsCutDownWhileItWaits(t *testing.T) {
 	for name, p := range map[string]weir.Policy{"as they come": steady(), "in turn": inTurn()} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// readings counts how often the clock is read. Whoever reads it without end is put to sleep, so that the test ends.
+// readings counts clock readings. A goroutine that reads the clock endlessly is put to sleep, so that the test ends.
 type readings struct {
 	clock.Clock
 	n atomic.Int64
@@ -29,8 +29,7 @@ func (r *readings) Now() time.Duration {
 	return r.Clock.Now()
 }
 
-// While a pause holds a limit that a fleet shares nobody asks again and again, although enough has come back for the
-// call that waits.
+// While a shared limit is paused, a waiting call does not ask repeatedly, although enough units have returned for it.
 func TestADriverRestsWhileItsLimitIsPaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &readings{Clock: clock.System}
@@ -53,13 +52,13 @@ func TestADriverRestsWhileItsLimitIsPaused(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		pass(100 * ms) // it has asked the store in vain, and waits
+		pass(100 * ms) // the store had no units, and the call waits
 		if err := u.Pause(pause.OfLimit("most", "", ""), 3*sec, true); err != nil {
 			t.Fatal(err)
 		}
 		before := c.n.Load()
 		pass(20 * ms)
-		sent[0].Report(errUnsent.O) // its unit comes back
+		sent[0].Report(errUnsent.O) // its unit returns
 		pass(2 * sec)
 		if n := c.n.Load() - before; n > 1000 {
 			t.Errorf("the clock was read %d times in 2 s of a pause", n)
@@ -69,7 +68,7 @@ func TestADriverRestsWhileItsLimitIsPaused(t *testing.T) {
 	})
 }
 
-// When a pause is over and the driver of those who rested is late, a call that waits for nothing does not go first.
+// If the driver of the calls that waited for a pause is late, a new call that need not wait does not go first.
 func TestNoTryGoesBeforeThoseWhoRested(t *testing.T) {
 	for name, what := range map[string]pause.Subject{"all": pause.All(), "key": pause.OfLimit("most", "user", "a")} {
 		t.Run(name, func(t *testing.T) {

@@ -24,10 +24,10 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// heardBy is how long it may take until a pause that one process was told holds all.
+// heardBy is the longest time until a pause applies in the whole fleet.
 const heardBy = 2 * sec
 
-// A cut is a store that can be away from one process, and at a distance.
+// A cut is a store with a latency, and it can be unreachable for one process.
 type cut struct {
 	fleet.Store
 	away  atomic.Bool
@@ -124,10 +124,10 @@ func (x *peer) leave() {
 	x.Close()
 	ctx, cancel := context.WithTimeout(background, sec)
 	defer cancel()
-	_ = x.fleet.Close(ctx) // the store may be away
+	_ = x.fleet.Close(ctx) // the store may be unreachable
 }
 
-// told has the process make a call that the upstream answers with the outcome.
+// told makes a call with this outcome in the process.
 func (x *peer) told(c weir.Call, o outcome.Outcome) {
 	x.t.Helper()
 	p, err := x.Acquire(background, c)
@@ -137,7 +137,7 @@ func (x *peer) told(c weir.Call, o outcome.Outcome) {
 	p.Report(o)
 }
 
-// goes reports whether a call may be made now.
+// goes reports whether a call is allowed now.
 func (x *peer) goes(c weir.Call) bool {
 	p, err := x.Acquire(background, c)
 	if err != nil {
@@ -147,7 +147,7 @@ func (x *peer) goes(c weir.Call) bool {
 	return true
 }
 
-// held checks that nobody goes for so long.
+// held checks that no call is allowed for a time.
 func held(t *testing.T, long time.Duration, c weir.Call, all ...*peer) {
 	t.Helper()
 	begin := clock.System.Now()
@@ -166,7 +166,7 @@ func known(t *testing.T) *fleet.Memory {
 	return fleet.NewMemory(nil)
 }
 
-// ofAll is a policy in which nobody waits.
+// ofAll returns a policy without waits.
 func ofAll(limits ...limit.Limit) weir.Policy {
 	p := steady(limits...)
 	p.MaxWait = -1
@@ -178,7 +178,7 @@ func but(l limit.Limit, change func(*limit.Limit)) limit.Limit {
 	return l
 }
 
-// everyPolicy is each way in which a call can be limited, or not.
+// everyPolicy contains each way in which a call can be limited, or not.
 var everyPolicy = map[string]weir.Policy{
 	"no limit":               ofAll(),
 	"another operation's":    ofAll(but(rate("put", 100, sec, 100), func(l *limit.Limit) { l.Operations = []string{"put"} })),
@@ -192,7 +192,7 @@ var everyPolicy = map[string]weir.Policy{
 	"told":                   ofAll(but(scoped(rate("rpm", 1000, sec, 1000), "user"), func(l *limit.Limit) { l.Advertised = "requests" })),
 }
 
-// What one process is told to wait, all wait, whatever the call is limited by.
+// A hint that one process receives pauses all processes, whatever limits the call.
 func TestAPauseReachesTheWholeFleet(t *testing.T) {
 	for name, p := range everyPolicy {
 		for _, pool := range []string{"", "key/model"} {
@@ -225,7 +225,7 @@ func TestAPauseReachesTheWholeFleet(t *testing.T) {
 	}
 }
 
-// Who asks the store for what it needs hears of a pause with that, and not only after a while.
+// A request to the store for units also returns new pauses, without a delay.
 func TestWhoAsksTheStoreHearsAtOnce(t *testing.T) {
 	for name, p := range map[string]weir.Policy{"its limit": everyPolicy["one for all"], "the pool": everyPolicy["by key"]} {
 		t.Run(name, func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestWhoAsksTheStoreHearsAtOnce(t *testing.T) {
 	}
 }
 
-// Those who wait for their turn when another process is told to stay away hear it, too.
+// A pause that another process starts also applies to waiting calls.
 func TestThoseWhoWaitHearOfAPauseElsewhere(t *testing.T) {
 	slow := func(l limit.Limit) limit.Limit { l.Rate = bucket.Rate{Amount: 4, Per: sec, Burst: 1}; return l }
 	for name, p := range map[string]weir.Policy{
@@ -309,7 +309,7 @@ func TestThoseWhoWaitHearOfAPauseElsewhere(t *testing.T) {
 	}
 }
 
-// A process that starts learns what is paused with its first contact, before its first call.
+// A new process receives the pauses with its first contact, before its first call.
 func TestWhoStartsLearnsOfPausesFirst(t *testing.T) {
 	for name, p := range everyPolicy {
 		t.Run(name, func(t *testing.T) {
@@ -333,7 +333,7 @@ func TestWhoStartsLearnsOfPausesFirst(t *testing.T) {
 	}
 }
 
-// With the store away a process that starts waits no longer than it may, and goes.
+// If the store is unreachable, a new process waits at most its longest wait, and then proceeds.
 func TestWhoStartsWithoutAStoreIsNotHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &cut{Store: known(t), there: time.Hour}
@@ -342,7 +342,7 @@ func TestWhoStartsWithoutAStoreIsNotHeldUp(t *testing.T) {
 		if !b.goes(weir.Call{}) || since(begin) > sec {
 			t.Errorf("it goes after %v", since(begin))
 		}
-		none := join(t, store, ofAll(), fleet.Options{}) // whose calls do not wait for their turns
+		none := join(t, store, ofAll(), fleet.Options{}) // its calls do not wait
 		if begin = clock.System.Now(); !none.goes(weir.Call{}) || since(begin) > 250*ms {
 			t.Errorf("it goes after %v", since(begin))
 		}
@@ -358,7 +358,7 @@ func TestWhoStartsWithoutAStoreIsNotHeldUp(t *testing.T) {
 	})
 }
 
-// While the store is away each keeps what it was told; when it is back all hear.
+// During an outage of the store each process keeps its own pauses. Afterwards they apply everywhere.
 func TestPausesWhileTheStoreIsAway(t *testing.T) {
 	for name, p := range everyPolicy {
 		t.Run(name, func(t *testing.T) {
@@ -366,12 +366,12 @@ func TestPausesWhileTheStoreIsAway(t *testing.T) {
 				store := known(t)
 				a, b := join(t, store, p, fleet.Options{}), join(t, store, p, fleet.Options{})
 				call := weir.Call{Operation: "get", Keys: map[string]string{"user": "u"}}
-				for range 800 { // who is new, or has not used a limit lately has no part of it while the store is away
+				for range 800 { // a process that is new, or has not used a limit recently, has no part of it during an outage
 					_, _ = a.goes(call), b.goes(call)
 					pass(10 * ms)
 				}
 				a.cut.away.Store(true)
-				pass(3 * sec) // until both are sure of it and use their parts, also of rolling limits
+				pass(3 * sec) // until both have detected the outage and use their parts, also of rolling limits
 				begin := clock.System.Now()
 				a.told(call, hinted(60*sec).O)
 				held(t, 20*sec, call, a)
@@ -379,7 +379,7 @@ func TestPausesWhileTheStoreIsAway(t *testing.T) {
 					t.Error("the other cannot have heard")
 				}
 				a.cut.away.Store(false)
-				pass(2 * heardBy) // the store is looked for
+				pass(2 * heardBy) // the store is contacted again
 				held(t, 60*sec-since(begin), call, a, b)
 				pass(2 * sec)
 				if !a.goes(call) || !b.goes(call) {
@@ -390,7 +390,7 @@ func TestPausesWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// A store that has lost its memory is told again by those who know.
+// Processes write their pauses again to a store that has lost its data.
 func TestAnEmptiedStoreIsToldAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := ofAll()
@@ -423,8 +423,8 @@ func (s *swapped) Swap(ctx context.Context, g string, r fleet.Record) (fleet.Rec
 	return s.in.Load().Swap(ctx, g, r)
 }
 
-// One Retry-After of three years holds nobody longer than each process's own bound, and a
-// record that says so, or worse, neither.
+// A Retry-After of three years pauses each process at most for its own bound. So does a record with such a time, or a
+// worse one.
 func TestAPauseOfYearsIsBoundedEverywhere(t *testing.T) {
 	const years = 3 * 365 * 24 * time.Hour
 	synctest.Test(t, func(t *testing.T) {
@@ -484,7 +484,7 @@ func TestAPauseOfYearsIsBoundedEverywhere(t *testing.T) {
 					_, err := a.Acquire(background, weir.Call{})
 					t.Fatalf("held beyond max_pause by a record of %s: %v", name, err)
 				}
-				// And it poisons nothing: what is said now is heard, and what is lifted.
+				// It does not block later pauses and resumes.
 				a.told(weir.Call{}, hinted(60*sec).O)
 				pass(heardBy)
 				held(t, 10*sec, weir.Call{}, a, b)
@@ -502,7 +502,7 @@ func TestAPauseOfYearsIsBoundedEverywhere(t *testing.T) {
 	}
 }
 
-// The reason of a pause, and when a quota is there again, are known everywhere.
+// The cause of a pause, and the reset of a quota, are known everywhere.
 func TestTheReasonIsHeardToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := known(t)
@@ -536,13 +536,12 @@ func TestTheReasonIsHeardToo(t *testing.T) {
 	})
 }
 
-// What was paused stays paused in a policy that is read anew, in this process and in others,
-// even where a limit is new or another.
+// Pauses outlast a reload of the policy, in this process and in others, also if it adds or changes a limit.
 func TestAReloadKeepsPauses(t *testing.T) {
 	for name, p := range everyPolicy {
 		for next, q := range everyPolicy {
 			if a, b := p.Limits, q.Limits; len(a) > 0 && (len(b) == 0 || b[0].Name != a[0].Name || b[0].Scope != a[0].Scope) {
-				continue // the limit that was paused is gone
+				continue // the paused limit is gone
 			}
 			t.Run(name+" to "+next, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -562,8 +561,7 @@ func TestAReloadKeepsPauses(t *testing.T) {
 	}
 }
 
-// A stricter breaker, a quota that is spent and a pool's pause hold besides each other: none
-// makes another shorter.
+// An open breaker, a used-up quota and a pool's pause apply independently: none shortens another one.
 func TestPausesBesideOtherReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := known(t)
@@ -595,7 +593,7 @@ func TestPausesBesideOtherReasons(t *testing.T) {
 	})
 }
 
-// A gate of the program's own may wait. A pause that begins meanwhile holds the call.
+// A custom gate may wait. A pause that begins meanwhile applies to the call.
 func TestAPauseThatBeginsWhileAGateWaits(t *testing.T) {
 	for name, p := range everyPolicy {
 		synctest.Test(t, func(t *testing.T) {
@@ -620,14 +618,14 @@ func TestAPauseThatBeginsWhileAGateWaits(t *testing.T) {
 	}
 }
 
-// slowly is a gate that admits all after two seconds.
+// slowly is a gate that admits each call after two seconds.
 type slowly struct{}
 
 func (slowly) Admit(ctx context.Context, _ weir.Call) (func(outcome.Outcome), error) {
 	return nil, clock.System.Sleep(ctx, 2*sec)
 }
 
-// A call with several shared limits waits for the end of a pause as any other does.
+// A call with several shared limits waits for the end of a pause like any other call.
 func TestACallWithSeveralLimitsWaitsForThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := known(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// handled is a policy with something of every kind, and calls of which a pause of each kind
-// holds some.
+// handled returns a policy with limits and operations of every kind, for calls of which a pause of each kind holds
+// some.
 func handled() weir.Policy {
 	p := ofAll(scoped(rate("user", 1000, sec, 1000), "user"), but(rate("puts", 1000, sec, 1000), func(l *limit.Limit) { l.Operations = []string{"put"} }))
 	p.Operations = []weir.Operation{{Name: "put"}, {Name: "get"}}
@@ -45,8 +45,8 @@ var byHand = map[string]struct {
 
 var long = strings.Repeat("long\xff", 100)
 
-// What a person orders at one process holds in all, whomever it is meant for and nobody
-// else, until it is over or lifted; and that one can do for what the upstream asked, too.
+// An operator's pause at one process applies in the whole fleet, to the calls that it names and no others, until it
+// ends or is lifted. An operator can lift an upstream's pause too.
 func TestPausesByHand(t *testing.T) {
 	for name, c := range byHand {
 		t.Run(name, func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestPausesByHand(t *testing.T) {
 	}
 }
 
-// A pause that is lifted in one process alone stays lifted there, whatever else the fleet
-// says, and holds the others.
+// A pause that is lifted in one process only stays lifted there, whatever the fleet's record contains, and applies to
+// the others.
 func TestALiftHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := known(t)
@@ -143,7 +143,7 @@ func TestALiftHere(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(heardBy)
-		held(t, sec, weir.Call{}, a, b) // that was said afterwards
+		held(t, sec, weir.Call{}, a, b) // a later pause
 	})
 }
 
@@ -180,8 +180,7 @@ func TestAPauseByHandInOneProcess(t *testing.T) {
 	}
 }
 
-// Every pause that the upstream asked for can be lifted by an operator, by what it holds and by
-// what stands above that.
+// An operator can lift every pause that an upstream requested, by its own scope and by a larger one.
 func TestAHintCanBeLifted(t *testing.T) {
 	for name, p := range everyPolicy {
 		for _, pool := range []string{"", "u"} {
@@ -220,7 +219,7 @@ func TestAHintCanBeLifted(t *testing.T) {
 	}
 }
 
-// A limit that is kept by keys is resumed with all of them.
+// Resuming a limit with keys resumes all its keys.
 func TestALiftOfALimitLiftsItsKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := known(t)
@@ -241,15 +240,15 @@ func TestALiftOfALimitLiftsItsKeys(t *testing.T) {
 				t.Errorf("%s is held", user)
 			}
 		}
-		held(t, sec, asks("get", "d", "p"), a, b) // which is another's
+		held(t, sec, asks("get", "d", "p"), a, b) // a pause of another kind
 		if n, err := b.Resume(pause.All(), false); n != 1 || err != nil {
 			t.Errorf("lifted %d, %v", n, err)
 		}
 	})
 }
 
-// A process that was cut off brings back a pause that was lifted meanwhile: it is lifted
-// there, too, and holds nobody. What it was told after the lift holds.
+// A process that was cut off returns with a pause that was lifted meanwhile. It is lifted there too, and stops no
+// call. A pause that it received after the lift applies.
 func TestALiftIsNotUndoneByWhoComesLate(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		for _, own := range []bool{false, true} {
@@ -294,8 +293,7 @@ func TestALiftIsNotUndoneByWhoComesLate(t *testing.T) {
 	}
 }
 
-// A lift by a process that the store does not hear of yet holds there at once, and
-// elsewhere when it is heard.
+// A lift by a process that cannot reach the store applies there immediately, and elsewhere once the store has it.
 func TestALiftWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := known(t)
@@ -319,8 +317,7 @@ func TestALiftWhileTheStoreIsAway(t *testing.T) {
 	})
 }
 
-// Whoever waits for the end of a pause that is lifted goes within a second, in every kind
-// of line.
+// Calls that wait for the end of a pause proceed within a second when it is lifted, in every kind of queue.
 func TestThoseWhoWaitHearOfALift(t *testing.T) {
 	shapes := map[string]limit.Limit{
 		"bucket":   rate("l", 20, sec, 1),
@@ -372,7 +369,7 @@ func TestThoseWhoWaitHearOfALift(t *testing.T) {
 								t.Fatal(err)
 							}
 							wg.Wait()
-							if last > 10*sec+heardBy+2*sec { // to hear of it, to look, and the turns of ten
+							if last > 10*sec+heardBy+2*sec { // to receive it, to check, and the turns of ten
 								t.Errorf("the last went %v after the lift", last-10*sec)
 							}
 						})
@@ -383,7 +380,7 @@ func TestThoseWhoWaitHearOfALift(t *testing.T) {
 	}
 }
 
-// Orders that would hold nobody are told what there is.
+// Orders that would pause nothing are refused with a list of what exists.
 func TestOrdersForWhatThereIsNot(t *testing.T) {
 	u := open(t, handled(), weir.Options{})
 	for want, of := range map[string]pause.Subject{

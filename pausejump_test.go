@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A jumpy store is one whose clock is set: what it keeps by it, and what it says that it is.
+// A jumpy store has a clock that jumps, which affects its stored times and its reported time.
 type jumpy struct {
 	fleet.Store
 	by atomic.Int64
@@ -36,11 +36,11 @@ func (s *jumpy) Take(ctx context.Context, a *fleet.Ask) error {
 	return err
 }
 
-// Who has heard of a pause keeps it by a clock of its own. Who comes while the store's clock is wrong hears of none that is
-// over by it, and of one that is not for the longest pause at most.
+// A process that knows a pause measures it with its own clock. If a process starts while the store's clock is wrong,
+// it ignores pauses that are over by that clock, and applies the others at most for the longest pause.
 func TestAPauseOutlastsAClockThatJumps(t *testing.T) {
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
-		for _, right := range []bool{false, true} { // it is right again when the third process comes
+		for _, right := range []bool{false, true} { // the clock is right again when the third process starts
 			t.Run(fmt.Sprint(by, right), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := &jumpy{Store: known(t)}

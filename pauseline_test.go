@@ -17,9 +17,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// Calls that a pause of their upstream holds go in the order in which they came when it ends, those that waited in
-// line when it began and those that come as it ends, too, and no more of them than their limits let go: limits of this
-// process, and limits that a fleet shares.
+// Calls that wait for the end of an upstream's pause proceed in order of arrival. This includes calls that waited in
+// a queue when it began and calls that come as it ends. They stay within their limits, local and shared.
 func TestThoseWhomAPauseHoldsGoInOrder(t *testing.T) {
 	most := limit.Limit{Name: "most", Rate: bucket.Rate{Amount: 10, Per: sec, Burst: 5}}
 	own := most
@@ -53,7 +52,7 @@ func TestThoseWhomAPauseHoldsGoInOrder(t *testing.T) {
 						})
 						pass(10 * ms)
 					}
-					for i := range 15 { // five go, ten wait
+					for i := range 15 { // five proceed, ten wait
 						comes(i)
 					}
 					if err := u.Pause(pause.All(), 5*sec, false); err != nil {
@@ -70,11 +69,11 @@ func TestThoseWhomAPauseHoldsGoInOrder(t *testing.T) {
 					} else {
 						pass(5*sec - since(begin.Truncate(1)) + 150*ms)
 					}
-					for i := range 5 { // they come behind all of them
+					for i := range 5 { // they come behind all others
 						comes(30 + i)
 					}
 					wg.Wait()
-					// The few of a line that ask a store at once beside limits of this process go in no order.
+					// Calls that ask a store simultaneously because of a local limit have no order among them.
 					slack := 0
 					if name == "shared beside one of its own" {
 						slack = 3
@@ -107,7 +106,8 @@ func TestThoseWhomAPauseHoldsGoInOrder(t *testing.T) {
 	}
 }
 
-// A call that comes when a pause is over goes behind those who rest still, since the machine was late to wake them.
+// A call that comes after a pause goes behind the calls that still wait for its end because the machine woke them
+// late.
 func TestOneThatComesAfterAPauseGoesBehindThoseWhoRest(t *testing.T) {
 	for _, of := range []pause.Subject{pause.All(), pause.OfOperation("op"), pause.OfPool("pool"), pause.OfLimits("most")} {
 		t.Run(of.String(), func(t *testing.T) {
@@ -136,12 +136,12 @@ func TestOneThatComesAfterAPauseGoesBehindThoseWhoRest(t *testing.T) {
 	}
 }
 
-// drowsy is a clock by which sleepers wake late.
+// drowsy is a clock that wakes sleepers late.
 type drowsy struct{ clock.Clock }
 
 func (d drowsy) Sleep(ctx context.Context, t time.Duration) error { return d.Clock.Sleep(ctx, t+50*ms) }
 
-// A call that asks the store when a pause begins does not go with what it gets before the pause is over.
+// A call that asks the store when a pause begins does not use the granted units before the pause ends.
 func TestOneThatAsksTheStoreIsHeldByAPause(t *testing.T) {
 	for name, p := range map[string]weir.Policy{"": steady(rate("most", 100, sec, 50)), "in turn": inTurn(rate("most", 100, sec, 50))} {
 		t.Run(name, func(t *testing.T) {

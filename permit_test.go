@@ -102,8 +102,7 @@ func TestRefusedPermitMayBeReported(t *testing.T) {
 	new(weir.Permit).Report(ok)
 }
 
-// A permit may be used for one call after another, also one that has waited or
-// that other gates have heard of.
+// A permit can be reused for later calls, also after a wait or with custom gates.
 func TestPermitMayBeUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := &ledger{}
@@ -136,12 +135,12 @@ func TestTryAsksNoOtherGates(t *testing.T) {
 	}
 }
 
-// shut is a gate that refuses.
+// A shut gate refuses.
 type shut struct{ err error }
 
 func (s shut) Admit(context.Context, weir.Call) (func(outcome.Outcome), error) { return nil, s.err }
 
-// silent is a gate that admits and wants to hear nothing.
+// A silent gate admits and needs no report.
 type silent struct{}
 
 func (silent) Admit(context.Context, weir.Call) (func(outcome.Outcome), error) { return nil, nil }
@@ -179,7 +178,7 @@ func TestKeysAndCosts(t *testing.T) {
 	}
 }
 
-// Keys that differ only far behind stay different, and take bounded room.
+// Keys that differ only at the end stay different, and use bounded memory.
 func TestLongKeysAreTamed(t *testing.T) {
 	u := open(t, steady(scoped(rate("tenant", 1, time.Hour, 1), "tenant")), weir.Options{})
 	long := strings.Repeat("x", 1<<16)

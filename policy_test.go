@@ -84,8 +84,8 @@ func count(all []string, s string) (n int) {
 	return n
 }
 
-// A call is charged to 64 limits at most, to 32 that a fleet may share: a policy with an operation that more of them count is
-// refused, and says which.
+// A call is charged to at most 64 limits, of which 32 may be shared. A policy with more limits for one operation is
+// refused with the operation's name.
 func TestAnOperationOfTooManyLimits(t *testing.T) {
 	p := weir.Policy{Operations: []weir.Operation{{Name: "few"}, {Name: "many"}}}
 	for i := range 65 {

@@ -21,8 +21,7 @@ import (
 
 const manyCases = 1500
 
-// A scenario is one call of which everything is known beforehand: how each of its
-// attempts will end, and under which rules.
+// A scenario is one call with predetermined results of its attempts and a configuration.
 type scenario struct {
 	conf     retry.Config
 	call     weir.Call
@@ -31,11 +30,11 @@ type scenario struct {
 	seed     uint64
 }
 
-// A record is what happened to a scenario.
+// A record describes the run of a scenario.
 type record struct {
 	sent     []time.Duration // when each attempt began
 	ended    []time.Duration
-	waits    []time.Duration // announced by Retried
+	waits    []time.Duration // reported by Retried
 	decided  int
 	reported int
 	book     ledger
@@ -44,13 +43,13 @@ type record struct {
 	last     *bad
 }
 
-// plenty is the burst of a scenario's limit, which gains next to nothing meanwhile.
+// plenty is the burst of a scenario's limit, which gains almost nothing during the run.
 const plenty = 100
 
 func (s scenario) run(t testing.TB) *record {
 	c, rec := &leap{}, &record{}
 	p := weir.Policy{
-		// Without a budget the model of a call needs no history; a property of its own is about budgets.
+		// Without a budget the model of a call needs no history. Another property covers budgets.
 		Retry: s.conf, Budget: retry.BudgetConfig{Off: true}, Breaker: breaker.Config{Off: !s.gated},
 		Timeouts: weir.Timeouts{Attempt: -1, Call: -1},
 		MaxPause: time.Second, // shorter than the least backoff that follows a longer hint
@@ -82,16 +81,15 @@ func (s scenario) run(t testing.TB) *record {
 
 func (s scenario) outcome(i int) outcome.Outcome { return s.outcomes[min(i, len(s.outcomes)-1)] }
 
-// again says whether the outcome of an attempt allows for another, attempts,
-// hints and deadlines apart.
+// again reports whether the outcome of an attempt allows another one, without regard to the number of attempts, hints
+// and deadlines.
 func (s scenario) again(o outcome.Outcome) bool {
 	worth := o.Retryable() || o.Hint.Advice == outcome.Again
 	return worth && o.Class != outcome.OK && o.Class != outcome.Canceled && o.Hint.Advice != outcome.NotAgain && !o.Hint.Quota &&
 		(s.call.Safe || o.Undone)
 }
 
-// bounds of the wait after attempt i, from 0, the hint apart. prev is the wait
-// before it.
+// bounds returns the bounds of the wait after attempt i, from 0, without the hint. prev is the wait before it.
 func (s scenario) bounds(i int, prev time.Duration) (least, most time.Duration) {
 	c := s.conf.WithDefaults()
 	base := c.Base
@@ -118,10 +116,10 @@ func (s scenario) bounds(i int, prev time.Duration) (least, most time.Duration) 
 	return 0, ceiling
 }
 
-// heldAfter is after how many failures in a row, with no success, retries are held back; see retry.Holdoff.
+// heldAfter is the number of failures in a row after which retries are held back; see retry.Holdoff.
 const heldAfter = 10
 
-// check holds a record to everything that Do promises of one call.
+// check checks a record against all promises of Do for one call.
 func (s scenario) check(r *record) error {
 	n := len(r.sent)
 	most := s.conf.WithDefaults().Attempts
@@ -139,7 +137,7 @@ func (s scenario) check(r *record) error {
 		} else if o.Hint.Said {
 			least, longest = max(least, o.Hint.After), max(longest, o.Hint.After+o.Hint.After/10)
 		}
-		held := i+1 >= heldAfter // it may have gone in the place of a later one
+		held := i+1 >= heldAfter // it may have replaced a later one
 		for j := i + 1; held && j < most; j++ {
 			_, later := s.bounds(j, longest)
 			longest += later
@@ -150,7 +148,7 @@ func (s scenario) check(r *record) error {
 		prev = wait
 	}
 	hintTooLong := lastOut.Hint.Said && lastOut.Hint.After > time.Minute
-	held := 0 // while nothing succeeds some of those that are left are not made
+	held := 0 // without any success, some of the remaining retries are not made
 	if e, ok := errors.AsType[*retry.GaveUpError](r.err); ok {
 		held = e.HeldBack
 	}
@@ -238,7 +236,7 @@ func randomScenario(seed uint64) scenario {
 	return s
 }
 
-// scenarios runs random ones and counts what they have in common.
+// scenarios runs random scenarios and counts their properties.
 func scenarios(t *testing.T, change func(*scenario), note func(scenario, *record)) {
 	for seed := range uint64(manyCases) {
 		s := randomScenario(seed)
@@ -335,8 +333,7 @@ func TestPropertyEveryPermitIsReportedOnce(t *testing.T) {
 	}
 }
 
-// reportedOnce makes calls that end in every way there is: answers, errors,
-// panics, refusals, timeouts and callers who leave.
+// reportedOnce makes calls that end in every way: answers, errors, panics, refusals, timeouts and leaving callers.
 func reportedOnce(t *testing.T, seed uint64) {
 	r := chance(seed)
 	first, second := &ledger{}, &ledger{}
@@ -379,7 +376,7 @@ func reportedOnce(t *testing.T, seed uint64) {
 	}
 }
 
-// sometimes is a gate that refuses by chance.
+// sometimes is a gate that refuses at random.
 type sometimes struct{ r *rand.Rand }
 
 func (s sometimes) Admit(context.Context, weir.Call) (func(outcome.Outcome), error) {
@@ -389,8 +386,7 @@ func (s sometimes) Admit(context.Context, weir.Call) (func(outcome.Outcome), err
 	return nil, nil
 }
 
-// Whatever is done to a limit, what is left of it is never below nothing nor
-// above the burst.
+// Whatever happens to a limit, its remaining units stay between zero and the burst.
 func TestPropertyTokensStayWithinTheBurst(t *testing.T) {
 	for seed := range seeds(200) {
 		r, c := chance(seed), &leap{}
@@ -435,9 +431,8 @@ func TestPropertyTokensStayWithinTheBurst(t *testing.T) {
 	}
 }
 
-// A meter holds grants to burst + rate*t in every window, by one pass over them:
-// with C grants so far, C - rate*t never rises more than the burst above its
-// lowest value just before a grant.
+// A meter checks that grants stay within burst + rate*t in every window, in one pass: with C grants so far, C -
+// rate*t never exceeds its lowest value just before a grant by more than the burst.
 type meter struct {
 	mu     sync.Mutex
 	rate   float64 // per second
@@ -483,8 +478,7 @@ func TestPropertyNoOverConsumption(t *testing.T) {
 	}
 }
 
-// consume makes calls, some of them with deadlines that cannot be met, and some
-// of which fail.
+// consume makes calls. Some have deadlines that cannot be met, and some fail.
 func consume(u *weir.Upstream, m *meter, begin time.Duration, r *rand.Rand) {
 	for range 20 {
 		ctx, cancel := context.WithTimeout(background, time.Duration(r.Int64N(int64(3*sec))))
@@ -500,7 +494,7 @@ func consume(u *weir.Upstream, m *meter, begin time.Duration, r *rand.Rand) {
 	}
 }
 
-// What one key does changes nothing for another, where the breaker is by key, too.
+// Calls of one key do not affect another key, if the breaker is by key too.
 func TestPropertyKeysAreIndependent(t *testing.T) {
 	for seed := range seeds(200) {
 		r, c := chance(seed), &leap{}
@@ -530,7 +524,7 @@ func TestPropertyKeysAreIndependent(t *testing.T) {
 	}
 }
 
-// Attempts are first attempts, their share of retries, and the floor.
+// Attempts are at most the first attempts, their share of retries, and the floor.
 func TestPropertyRetriesAreWithinTheBudget(t *testing.T) {
 	for seed := range seeds(200) {
 		r, c := chance(seed), &leap{}

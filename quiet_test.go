@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// refusals have each that is told of noted, and are quiet for as long as wanted.
+// refusals records each reported refusal, and mutes itself as quiet returns.
 func refusals(told *[]string, quiet func(weir.Refused) time.Duration) weir.Events {
 	return weir.Events{
 		Counts: func(*weir.Counts) {},
@@ -26,8 +26,8 @@ func refusals(told *[]string, quiet func(weir.Refused) time.Duration) weir.Event
 	}
 }
 
-// refuses is an upstream of which two limits have nothing left: all of one operation are refused by the first, those of
-// another by the second.
+// refuses returns an upstream with two used-up limits: the first refuses all calls of one operation, the second all
+// calls of another.
 func refuses(t *testing.T, o weir.Options) *weir.Upstream {
 	t.Helper()
 	p := unbounded(rate("a", 1, 1000*sec, 1), rate("b", 1, 1000*sec, 1))
@@ -42,7 +42,7 @@ func refuses(t *testing.T, o weir.Options) *weir.Upstream {
 	return u
 }
 
-// TestWhoIsQuietIsToldHowManyWereNotTold of, for each limit apart; who is not is told of all.
+// A muted listener gets the number of suppressed refusals per limit. A listener that is not muted gets each refusal.
 func TestWhoIsQuietIsToldHowManyWereNotTold(t *testing.T) {
 	second := func(e weir.Refused) time.Duration { return e.At + sec }
 	for _, c := range []struct {
@@ -84,7 +84,7 @@ func TestWhoIsQuietIsToldHowManyWereNotTold(t *testing.T) {
 	}
 }
 
-// TestOneThatIsNotQuietIsToldBesideOthers of several listeners.
+// With several listeners, one that is not muted gets each refusal.
 func TestOneThatIsNotQuietIsToldBesideOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var some, all []string
@@ -102,7 +102,7 @@ func TestOneThatIsNotQuietIsToldBesideOthers(t *testing.T) {
 	})
 }
 
-// TestAGateOfOnesOwnIsQuietToo: its refusals are counted and told as those of a limit are.
+// Refusals of a custom gate are counted and reported like a limit's.
 func TestAGateOfOnesOwnIsQuietToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
@@ -127,7 +127,7 @@ func (no) Admit(context.Context, weir.Call) (func(outcome.Outcome), error) {
 	return nil, &weir.Refusal{Reason: weir.Paused, Limit: "own", Rule: limit.Limit{Name: "own"}}
 }
 
-// TestNoRefusalIsLostToTheQuiet: of however many at once, those that were told of and those that were not are all.
+// Reported and suppressed refusals add up to all refusals, however many happen simultaneously.
 func TestNoRefusalIsLostToTheQuiet(t *testing.T) {
 	const callers, each = 8, 2000
 	var heard atomic.Int64
@@ -152,7 +152,7 @@ func TestNoRefusalIsLostToTheQuiet(t *testing.T) {
 	if got := heard.Load(); got > came {
 		t.Errorf("%d were told of, or told not to have been, of %d", got, came)
 	}
-	for told := heard.Load(); heard.Load() == told; came++ { // what was left when the last was told of
+	for told := heard.Load(); heard.Load() == told; came++ { // the refusals since the last report
 		u.Try(weir.Call{ID: "last", Operation: "one"}, new(weir.Permit))
 	}
 	if got := heard.Load(); got != came {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// daily is an amount a day.
+// daily returns a limit with an amount per day.
 func daily(name string, amount int64, zone string) limit.Limit {
 	return limit.Limit{Name: name, Shape: limit.Calendar, Rate: bucket.Rate{Amount: amount}, Every: bucket.Day, Zone: zone}
 }
@@ -48,7 +48,7 @@ func TestAQuotaSaysWhenItResets(t *testing.T) {
 		}
 		_, err := u.Acquire(background, call)
 		r := refusal(t, err)
-		// At 2 in the morning it is 3: the day has 23 hours.
+		// The clock skips from 2 to 3 in the morning: the day has 23 hours.
 		if r.Reason != weir.QuotaExhausted || r.Limit != "rpd" || r.Key != "acme" || r.RetryAfter != 21*time.Hour+30*time.Minute {
 			t.Errorf("got %+v", r)
 		}
@@ -80,7 +80,7 @@ func TestAQuotaSaysWhenItResets(t *testing.T) {
 	})
 }
 
-// A calendar limit by the minute is one that callers may wait for.
+// Calls may wait for a calendar limit per minute.
 func TestWindowsByTheMinuteAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		byMinute := daily("rpm", 2, "")
@@ -132,8 +132,8 @@ func TestReasonsOfAQuota(t *testing.T) {
 	})
 }
 
-// A call that one dimension refuses has consumed nothing of the others, and what it
-// did not use comes back to the day from which it was taken.
+// A call that one limit refuses consumes no units of the others. Its unused units return to the day from which they
+// were taken.
 func TestQuotasAreSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := daily("tpd", 100, "")
@@ -160,7 +160,7 @@ func TestQuotasAreSettled(t *testing.T) {
 	})
 }
 
-// Another amount keeps what has gone; another calendar begins with nothing.
+// A changed amount keeps the usage. A changed calendar starts without usage.
 func TestAQuotaThatIsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, steady(daily("rpd", 3, "")), weir.Options{Clock: newWall("2026-01-01T12:00:00Z")})
@@ -184,7 +184,7 @@ func TestAQuotaThatIsChanged(t *testing.T) {
 	})
 }
 
-// The system's clock tells its wall time in a bubble, too.
+// The system's clock has a wall time in a bubble too.
 func TestQuotasByTheSystemsClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, steady(daily("rpd", 1, "")), weir.Options{})

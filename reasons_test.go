@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// Every reason is one that a call can meet; a word that nothing makes would be documented for nobody.
+// Each documented reason can occur in a call.
 func TestEveryReasonIsMet(t *testing.T) {
 	met := map[weir.Reason]func(t *testing.T) *weir.Upstream{
 		weir.RateLimited: func(t *testing.T) *weir.Upstream {
@@ -73,7 +73,7 @@ func TestEveryReasonIsMet(t *testing.T) {
 	}
 }
 
-// atOnce is a policy under which no call waits.
+// atOnce returns a policy without waits.
 func atOnce(limits ...limit.Limit) weir.Policy {
 	p := steady(limits...)
 	p.MaxWait = -1

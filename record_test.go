@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// note has every record told in full.
+// note records every call in detail.
 func note(got *[]string) weir.Events {
 	return weir.Events{
 		Recorded: func(*weir.Record) bool { return true },
@@ -25,7 +25,7 @@ func note(got *[]string) weir.Events {
 	}
 }
 
-// told is a Record in one line, with each attempt.
+// told formats a Record as one line, with each attempt.
 func told(r *weir.Record) string {
 	s := fmt.Sprintf("%s %v n=%d refused=%v held=%d took=%v", r.ID, r.Class, r.N, r.Refused, r.Held, r.Took)
 	for _, a := range r.Attempts() {
@@ -37,7 +37,7 @@ func told(r *weir.Record) string {
 	return s
 }
 
-// TestARecordHasEachAttempt has the stories of the events told by records.
+// TestARecordHasEachAttempt checks the records of the calls in stories.
 func TestARecordHasEachAttempt(t *testing.T) {
 	want := map[string]string{
 		"success": " ok n=1 refused=false held=0 took=0s; 1 rested=0s waited=0s limit= reason= took=0s ok  hint=0s",
@@ -70,7 +70,7 @@ func TestARecordHasEachAttempt(t *testing.T) {
 	}
 }
 
-// TestARecordOfASingleDecision is that of Try and Acquire: refused, reported, and given up while it waited.
+// TestARecordOfASingleDecision covers Try and Acquire: refused, reported, and abandoned during the wait.
 func TestARecordOfASingleDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
@@ -108,7 +108,7 @@ func TestARecordOfASingleDecision(t *testing.T) {
 	})
 }
 
-// TestARecordKeepsTheFirstAndTheLastAttempts of a call that has more than it holds.
+// TestARecordKeepsTheFirstAndTheLastAttempts of a call with more attempts than it can hold.
 func TestARecordKeepsTheFirstAndTheLastAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for n := 1; n <= 10; n++ {
@@ -139,7 +139,8 @@ func TestARecordKeepsTheFirstAndTheLastAttempts(t *testing.T) {
 	})
 }
 
-// TestARecordIsSmallAndUsedAgain: a record costs no allocation, whatever becomes of the call, and none is told twice.
+// TestARecordIsSmallAndUsedAgain checks that a record allocates nothing, however the call ends, and that none is
+// reported twice.
 func TestARecordIsSmallAndUsedAgain(t *testing.T) {
 	if size := unsafe.Sizeof(weir.Record{}); size > 256 {
 		t.Errorf("a record has %d bytes, want 256 at most", size)
@@ -160,7 +161,7 @@ func TestARecordIsSmallAndUsedAgain(t *testing.T) {
 	}
 }
 
-// TestARecordIsToldToWhoWantsMore of several listeners, and a panic of one is not the others'.
+// TestARecordIsToldToWhoWantsMore of several listeners. A panic of one does not affect the others.
 func TestARecordIsToldToWhoWantsMore(t *testing.T) {
 	var got []string
 	listener := func(name string, more bool) weir.Events {
@@ -196,8 +197,9 @@ func TestRecordEndsWithTheBodyOfTheAnswer(t *testing.T) {
 	}
 }
 
-// TestNobodyIsToldOfARecord that is not wanted: of calls of one attempt that went well, and of single decisions. Of
-// all others everybody hears, and of each if one of several listeners wants it.
+// Records are not reported if no listener wants them: for successful calls with one attempt, and for single
+// decisions. All other records are reported to every listener. If one of several listeners wants a record, all get
+// it.
 func TestNobodyIsToldOfARecordThatIsNotWanted(t *testing.T) {
 	var asked, told []string
 	events := weir.Events{
@@ -222,7 +224,7 @@ func TestNobodyIsToldOfARecordThatIsNotWanted(t *testing.T) {
 			_, _ = weir.Do(background, u, weir.Call{ID: id, Safe: true}, answers(errs...).call)
 		}
 		failed := &bad{O: outcome.Outcome{Class: outcome.Failed, Hint: outcome.Hint{Said: true, After: ms}}}
-		u.Try(weir.Call{Operation: "never"}, new(weir.Permit)) // its only one
+		u.Try(weir.Call{Operation: "never"}, new(weir.Permit)) // its only decision
 		asked, told = nil, nil
 		call("well", nil)
 		call("panics", nil)
@@ -250,7 +252,7 @@ func TestNobodyIsToldOfARecordThatIsNotWanted(t *testing.T) {
 	each := "well ok false, panics ok false, wanted ok false, refused unknown true, wanted to be refused unknown true, single failed false, wanted single failed false"
 	synctest.Test(t, func(t *testing.T) {
 		check("alone", open(t, p, weir.Options{Events: events}), each, few)
-		deaf := weir.Events{Wanted: func(string, any, weir.Sketch) bool { return true }} // and hears of none
+		deaf := weir.Events{Wanted: func(string, any, weir.Sketch) bool { return true }} // it receives no record
 		check("beside one that hears of none", open(t, p, weir.Options{Events: weir.Tee(events, deaf)}), each, few)
 		check("beside one that wants all", open(t, p, weir.Options{Events: weir.Tee(events, weir.Events{Recorded: func(*weir.Record) bool { return false }})}), "", all)
 	})

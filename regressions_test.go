@@ -18,7 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// What must not happen, each found by somebody who tried.
+// Each test covers a mistake that was found by experiment.
 
 type gate func() error
 
@@ -48,14 +48,14 @@ func TestRefusedCallsEarnNoRetries(t *testing.T) {
 	for range 10_000 {
 		_, _ = do(background, u, answers(nil))
 	}
-	u.Breaker("").ForceClose(u.Now()) // whatever fails: it is the budget that is asked here
+	u.Breaker("").ForceClose(u.Now()) // only the budget is tested here
 	sent := 0
 	for range 100 {
 		r := answers(errFailed)
 		_, _ = do(background, u, r)
 		sent += r.n
 	}
-	if sent > 100+10+10+1 { // a tenth of the calls, and one a second for ten seconds and for the time it took
+	if sent > 100+10+10+1 { // a tenth of the calls, one per second for ten seconds, and one for the elapsed time
 		t.Errorf("%d attempts for 100 calls that were allowed", sent)
 	}
 }
@@ -67,7 +67,7 @@ func TestProbeThatWaitedTooLongIsNotSent(t *testing.T) {
 		p := weir.Policy{Limits: []limit.Limit{l}, MaxWait: time.Minute, Timeouts: weir.Timeouts{Call: 5 * time.Minute}}
 		p.Operations = []weir.Operation{{Name: "slow"}, {Name: "fast"}}
 		p.Retry.Attempts, p.BreakerScope = 1, weir.WholeUpstream
-		p.Breaker, _ = breaker.Schedule("five-a-minute") // which is open for 30s
+		p.Breaker, _ = breaker.Schedule("five-a-minute") // it is open for 30s
 		u := open(t, p, weir.Options{})
 		_, _ = weir.Do(background, u, weir.Call{Operation: "slow"}, answers(nil).call)
 		u.Breaker("").ForceOpen(u.Now(), sec)
@@ -78,7 +78,7 @@ func TestProbeThatWaitedTooLongIsNotSent(t *testing.T) {
 			_, err := weir.Do(background, u, weir.Call{Operation: "slow"}, waiting.call)
 			done <- err
 		}()
-		pass(32 * sec) // the first probe is lost by now
+		pass(32 * sec) // the first probe has been lost
 		_, _ = weir.Do(background, u, weir.Call{Operation: "fast"}, answers(errFailed).call)
 		if err := <-done; waiting.n > 0 || refusal(t, err).Reason != weir.CircuitOpen {
 			t.Errorf("sent %d times into an open breaker, %v", waiting.n, err)
@@ -167,7 +167,7 @@ func TestCallsOwnTimeIsNotTheUpstreamsFault(t *testing.T) {
 		u := open(t, p, weir.Options{})
 		_, _ = do(background, u, answers(nil))
 		_, err := weir.Do(background, u, weir.Call{}, func(ctx context.Context) (int, error) {
-			<-ctx.Done() // after 50 ms of the 10 s that an attempt has
+			<-ctx.Done() // after 50 ms of the 10 s for an attempt
 			return 0, ctx.Err()
 		})
 		if n := u.Breaker("").Look(u.Now()).Failed; n > 0 || !errors.Is(err, context.DeadlineExceeded) {

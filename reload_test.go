@@ -14,8 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// What is tried again after a reload goes by the limits in force then, together with what comes: a limit that has
-// got another name lets no more go than it says.
+// A retry after a reload follows the limits in force then, together with new calls: a renamed limit is not exceeded.
 func TestARetryGoesByTheLimitsInForce(t *testing.T) {
 	l := rate("q", 5, sec, 50)
 	renamed, rescoped := l, scoped(l, "tenant")
@@ -25,7 +24,7 @@ func TestARetryGoesByTheLimitsInForce(t *testing.T) {
 			fair, shared := i&1 > 0, i&2 > 0
 			synctest.Test(t, func(t *testing.T) {
 				policy := func(l limit.Limit) weir.Policy {
-					p := unbounded(l) // all fail at once, and none of that is to end the retries
+					p := unbounded(l) // all calls fail, which must not end the retries
 					p.Retry = retry.Config{Jitter: retry.NoJitter, Base: 20 * sec, Cap: 20 * sec}
 					p.MaxWait = 30 * sec
 					if fair {
@@ -50,14 +49,14 @@ func TestARetryGoesByTheLimitsInForce(t *testing.T) {
 	}
 }
 
-// timesSent is when attempts were made.
+// timesSent records when attempts were made.
 type timesSent struct {
 	mu  sync.Mutex
 	all []gone
 	wg  sync.WaitGroup
 }
 
-// calls makes so many calls, whose attempts end so.
+// calls makes n calls whose attempts have these results.
 func (s *timesSent) calls(u *weir.Upstream, n int, ends ...error) {
 	for range n {
 		s.wg.Go(func() {
@@ -73,8 +72,8 @@ func (s *timesSent) calls(u *weir.Upstream, n int, ends ...error) {
 	}
 }
 
-// A call that waits when a reload puts another limit in the place of its own is heard by that limit: one that learns
-// or is told hears the answer, and what it used is counted where the limit's is.
+// If a reload replaces a waiting call's limit, the new limit gets the response: an adaptive or advertised limit
+// learns from it, and the usage counts where the new limit counts.
 func TestTheAnswerIsHeardByTheLimitThatTookItsPlace(t *testing.T) {
 	was := rate("q", 1, sec, 1)
 	learns, told, joined, other := rate("r", 1000, sec, 1000), rate("r", 1000, sec, 1000), rate("r", 1000, sec, 1000), rate("s", 1, time.Hour, 10)
@@ -124,8 +123,8 @@ func TestTheAnswerIsHeardByTheLimitThatTookItsPlace(t *testing.T) {
 	}
 }
 
-// A reload that changes nothing of the limits of a call leaves those who wait in their order: whoever has waited
-// longest goes first, and all are served that are served without it.
+// A reload that does not change a call's limits leaves the order of waiting calls unchanged: the longest waiting call
+// goes first, and the same calls are served as without the reload.
 func TestAReloadOfOtherLimitsLeavesTheLinesAlone(t *testing.T) {
 	a, b, some, more := rate("a", 5, sec, 1), rate("b", 5, sec, 1), rate("some", 1, time.Hour, 1), rate("more", 1000, sec, 1000)
 	a.Operations, b.Operations, more.Operations = []string{"a"}, []string{"b"}, []string{"a"}
@@ -164,7 +163,7 @@ func TestAReloadOfOtherLimitsLeavesTheLinesAlone(t *testing.T) {
 	}
 }
 
-// Who waits for a limit hears at once that another has taken its place, however late its turn would have been.
+// A waiting call notices immediately that its limit was replaced, however late its turn would have been.
 func TestWhoWaitsHearsAtOnceOfTheLimitThatTookItsPlace(t *testing.T) {
 	slow, quick := rate("q", 1, time.Minute, 1), rate("r", 1000, sec, 1000)
 	for i := range 4 {
@@ -191,7 +190,7 @@ func TestWhoWaitsHearsAtOnceOfTheLimitThatTookItsPlace(t *testing.T) {
 	}
 }
 
-// Who waits is charged to a limit that comes, too, and no more to one that goes.
+// A waiting call is charged to a new limit too, and no longer to a removed one.
 func TestWhoWaitsIsChargedToALimitThatComes(t *testing.T) {
 	a, b := rate("a", 5, sec, 1), rate("b", 1, sec, 1)
 	for i := range 4 {
@@ -223,7 +222,7 @@ func TestWhoWaitsIsChargedToALimitThatComes(t *testing.T) {
 	}
 }
 
-// acquires makes so many calls of a, and counts those that go.
+// acquires makes n calls of a, and counts the admitted ones.
 func acquires(u *weir.Upstream, n int) *atomic.Int64 {
 	went := new(atomic.Int64)
 	for range n {

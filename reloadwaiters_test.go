@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A crowdOf waits for turns, and counts those that have come.
+// A crowdOf waits for turns, and counts the calls whose turn has come.
 type crowdOf struct {
 	ctx  context.Context
 	wg   sync.WaitGroup
@@ -36,8 +36,8 @@ func (w *crowdOf) call(u *weir.Upstream, n int) {
 	}
 }
 
-// Those who wait for a limit that a reload gives another name or scope, or that is shared no more,
-// or only now, wait for its successor then, together with those who come next: not twice as much goes.
+// Waiting calls whose limit gets another name or scope in a reload, or becomes shared or local, wait for its
+// successor together with new calls. The limit is not granted twice.
 func TestWhoWaitsGoesByTheLimitThatTookItsPlace(t *testing.T) {
 	shared := limit.Limit{Name: "q", Rate: bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}}
 	local := shared
@@ -75,11 +75,11 @@ func TestWhoWaitsGoesByTheLimitThatTookItsPlace(t *testing.T) {
 					w.call(u, 200)
 				}
 				pass(5 * time.Second)
-				// One of each process may go at the instant of the change.
+				// One call of each process may proceed at the instant of the change.
 				if n := w.went.Load() - before; n > c.most+2 || n < c.most*8/10 {
 					t.Errorf("%s, fair by %q: %d went in 5s, want %d", name, by, n, c.most)
 				}
-				for _, u := range all { // and who does not wait finds what there is
+				for _, u := range all { // a call that does not wait gets the available units
 					var p weir.Permit
 					if d := u.Try(weir.Call{Keys: map[string]string{"tenant": "y"}}, &p); d.Allowed {
 						p.Report(outcome.Outcome{Class: outcome.OK})
@@ -92,8 +92,8 @@ func TestWhoWaitsGoesByTheLimitThatTookItsPlace(t *testing.T) {
 	}
 }
 
-// A limit in another's place begins with what has come since, part by part of a unit: a store that holds it as
-// full has 1.76 of a burst of 2 at 24/s to give, of which one has come after 42 ms and no more.
+// A replacement limit starts with the units that have come since, including fractions of a unit. If the store treated
+// it as full, it would grant 1.76 of a burst of 2 at 24/s, of which only one has come after 42 ms.
 func TestALimitThatBeginsHasPartsOfUnitsOnlyAsTheyCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "q", Rate: bucket.Rate{Amount: 24, Per: time.Second, Burst: 2}}
@@ -119,13 +119,13 @@ func TestALimitThatBeginsHasPartsOfUnitsOnlyAsTheyCome(t *testing.T) {
 	})
 }
 
-// gone is a unit that a process of a fleet let go.
+// A gone is a unit that a process of a fleet used.
 type gone struct {
 	at time.Duration
 	by int
 }
 
-// overBucket says by how much units pass a bucket, at worst. A store counts in microseconds.
+// overBucket returns by how many units the usage exceeds a bucket at most. A store counts in microseconds.
 func overBucket(all []gone, l limit.Limit) (worst float64) {
 	slices.SortStableFunc(all, func(a, b gone) int { return int(a.at - b.at) })
 	level, last := 0.0, time.Duration(0)
@@ -137,8 +137,8 @@ func overBucket(all []gone, l limit.Limit) (worst float64) {
 	return worst
 }
 
-// However a limit is changed while calls come and wait, by name, scope, and whether it is shared: no process
-// lets more go than the limit, nor all together while it is shared.
+// However a limit is changed while calls come and wait, in name, scope and sharing, no process exceeds it, nor do all
+// together while it is shared.
 func TestNothingIsOverHoweverALimitChanges(t *testing.T) {
 	for seed := range seeds(40) {
 		synctest.Test(t, func(t *testing.T) { changesOfALimit(t, chance(seed), seed) })

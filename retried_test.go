@@ -13,8 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// How retries fared is told apart from first attempts: how many, how many of them succeeded, how long they took; and
-// what the last error was, and how often the breaker opened.
+// Retries are counted separately from first attempts: their number, successes and duration. The last error and the
+// number of breaker openings are also recorded.
 func TestHowRetriesFared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, weir.Policy{
@@ -36,7 +36,7 @@ func TestHowRetriesFared(t *testing.T) {
 		}
 		call(0)
 		call(1) // its retry succeeds
-		call(2) // of its retries the second succeeds
+		call(2) // its second retry succeeds
 		v := u.Retries()
 		if mean := 70 * time.Millisecond; v.Made != 3 || v.Succeeded != 2 || (v.Mean-mean).Abs() > time.Millisecond || v.P99 < 100*time.Millisecond || v.P99 > 110*time.Millisecond {
 			t.Errorf("%+v, want 2 of 3, 70 ms on average, p99 about 100 ms", v)
@@ -59,7 +59,7 @@ func TestHowRetriesFared(t *testing.T) {
 		fail()
 		fail() // opens
 		time.Sleep(2 * time.Second)
-		fail() // the probe: it opens again, and was not closed
+		fail() // the probe: the breaker opens again, but was not closed
 		if v = u.Retries(); v.Breaks != 1 || v.Made != 3 || v.Last.Code != "503" {
 			t.Errorf("%+v, want one break, and 503", v)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// looped makes a safe call in a loop of its own.
+// looped makes a safe call in a custom loop.
 func looped(ctx context.Context, u *weir.Upstream, a *replies) (v int, err error) {
 	r := u.Begin(ctx, weir.Call{Safe: true})
 	defer r.End()
@@ -25,7 +25,7 @@ func looped(ctx context.Context, u *weir.Upstream, a *replies) (v int, err error
 	return v, r.Err()
 }
 
-// A loop of one's own is what Do is: whatever happens, the same comes of it.
+// A custom loop has the same results as Do in every case.
 func TestALoopOfOnesOwnIsDo(t *testing.T) {
 	for seed := range seeds(200) {
 		var told [2][]string
@@ -110,7 +110,7 @@ func TestAnAttemptThatCannotBeRepeatedIsTheLast(t *testing.T) {
 	}
 }
 
-// What is not worth repeating has its own reason.
+// A result that is not worth a retry has its own reason.
 func TestWhatIsNotWorthRepeatingSaysSo(t *testing.T) {
 	u := open(t, steady(), weir.Options{Clock: &leap{At: 1000 * sec}})
 	r := u.Begin(background, weir.Call{Safe: true})

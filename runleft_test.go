@@ -12,8 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A program that leaves its loop ends the call all the same: it is counted, the breaker hears of it,
-// and what was paid for the attempt that does not follow comes back.
+// A program that leaves its loop still ends the call: the call is counted, the breaker gets its outcome, and the
+// payment for the omitted attempt is returned.
 func TestALoopThatIsLeftIsOver(t *testing.T) {
 	failed := errors.New("failed")
 	for _, tt := range []struct {
@@ -21,7 +21,7 @@ func TestALoopThatIsLeftIsOver(t *testing.T) {
 		loop func(r *weir.Run)
 		want error
 		last outcome.Class
-		open bool // of the breaker, after six
+		open bool // of the breaker, after six calls
 	}{
 		{"after a report", func(r *weir.Run) { r.Report(outcome.Outcome{Class: outcome.Failed}, failed) }, failed, outcome.Failed, true},
 		{"before its report", func(*weir.Run) {}, context.Canceled, outcome.Canceled, false},
@@ -51,7 +51,7 @@ func TestALoopThatIsLeftIsOver(t *testing.T) {
 						t.Errorf("the call ended with %v, want %v", err, tt.want)
 					}
 				}
-				r.End() // once more changes nothing
+				r.End() // a second call changes nothing
 			}
 			if len(done) != 6 || done[0].Class != tt.last {
 				t.Errorf("%d calls were counted, %+v", len(done), done[:1])

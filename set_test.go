@@ -48,8 +48,8 @@ func TestSetKeepsTokens(t *testing.T) {
 	})
 }
 
-// A limit that may be an old one under another name, scope or unit starts empty,
-// for every key: toggling between two would otherwise refill it again and again.
+// A limit that may be an old one under another name, scope or unit starts empty for every key. Otherwise, toggling
+// between two names would refill it repeatedly.
 func TestSetHandsOutNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := rate("l", 1, time.Hour, 5)
@@ -170,8 +170,7 @@ func TestSetOfABadPolicyChangesNothing(t *testing.T) {
 	}
 }
 
-// A call under way goes on by the policy it began with and settles with the
-// limits it took from.
+// A call in progress continues with its initial policy, and settles with the limits from which it took units.
 func TestSetDoesNotDisturbCallsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := steady(rate("a", 1, time.Hour, 10))
@@ -197,8 +196,8 @@ func TestSetDoesNotDisturbCallsUnderWay(t *testing.T) {
 	})
 }
 
-// Policies are changed while calls are made, many at once. Whatever burst is in
-// force, no more may go than the largest.
+// Policies are changed while many goroutines make calls. Whichever burst is in force, at most the largest one may be
+// used.
 func TestConcurrentSet(t *testing.T) {
 	u := open(t, steady(rate("a", 1, 24*time.Hour, 100)), weir.Options{})
 	var sent atomic.Int64

@@ -12,15 +12,15 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// some are callers that come again and again for calls of an operation.
+// A some describes callers that repeat calls of an operation.
 type some struct {
 	operation string
 	callers   int
 	cost      int64 // in units "units"
 }
 
-// among has callers call processes of a fleet that share what is not local, each on the next one, for so long, after a start.
-// It says how many calls of each operation went.
+// among runs callers in a fleet's processes, in turn, for a time after the start. It returns how many calls of each
+// operation were admitted.
 func among(t *testing.T, p weir.Policy, o fleet.Options, processes int, lasts time.Duration, all ...some) map[string]int {
 	store := fleet.NewMemory(nil)
 	var us []*weir.Upstream
@@ -51,15 +51,15 @@ func unitsOf(name string, amount, burst int64, operations ...string) limit.Limit
 	return l
 }
 
-// A costly call whose set of limits is another than that of cheap ones has its turn among them: what comes of the limit that both
-// need goes to the call that came first.
+// An expensive call and cheap calls with different sets of limits share a limit in order of arrival: the units that
+// come of the common limit go to the call that came first.
 func TestCostlyCallsOfOtherLimitsGoAmongCheapOnes(t *testing.T) {
 	for _, lease := range []time.Duration{0, -1} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := unitsOf("a", 100, 100, "dear"), unitsOf("b", 20, 20, "cheap", "dear")
 			p := with(steady(a, b), func(p *weir.Policy) { p.MaxWait = 30 * sec })
 			n := among(t, p, fleet.Options{Lease: lease}, 1, 30*sec, some{"cheap", 6, 1}, some{"dear", 1, 10})
-			// Six cheap calls come while a dear one waits: 16 units for each of these, and 620 in all.
+			// Six cheap calls come while an expensive one waits: 16 units together, and 620 in total.
 			if all := n["cheap"] + 10*n["dear"]; n["dear"] < 34 || all < 570 || all > 620 {
 				t.Errorf("lease %v: of 620 units %v were used, by %v", lease, all, n)
 			}
@@ -67,7 +67,7 @@ func TestCostlyCallsOfOtherLimitsGoAmongCheapOnes(t *testing.T) {
 	}
 }
 
-// A call that waits for a limit which is used up for long keeps no other limit from those that need that alone.
+// A call that waits for a limit that is used up for long does not delay calls that need only another limit.
 func TestWhoWaitsForOneLimitLeavesTheOtherToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := unitsOf("a", 1, 1, "both"), unitsOf("b", 20, 20, "one", "both")
@@ -80,8 +80,8 @@ func TestWhoWaitsForOneLimitLeavesTheOtherToOthers(t *testing.T) {
 	})
 }
 
-// Calls that need both of two limits go among those that need one of them each, and both limits are used, whether both are
-// shared or one is this process's own.
+// Calls that need two limits proceed among calls that need one of them, and both limits are used completely, whether
+// both are shared or one is local.
 func TestTwoKindsOfLimitsAreUsed(t *testing.T) {
 	for _, fair := range []string{"", "user"} {
 		for _, lease := range []time.Duration{0, -1} {

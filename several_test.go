@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Many limits of few scopes, some of which do not count every call, charge each call under its keys.
+// Many limits with few scopes, some of which do not count every call, charge each call under its keys.
 func TestLimitsOfTheSameScopeHaveTheSameKey(t *testing.T) {
 	var limits []limit.Limit
 	for i := range 12 {
@@ -63,7 +63,7 @@ func TestLimitsOfTheSameScopeHaveTheSameKey(t *testing.T) {
 	}
 }
 
-// What a body settles that ends later is what its attempt was charged.
+// A body that ends later settles the charges of its attempt.
 func TestReportEndSettlesSeveralCharges(t *testing.T) {
 	var limits []limit.Limit
 	for i := range 6 {

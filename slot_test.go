@@ -73,8 +73,8 @@ func TestAnAttemptMayEndWithoutItsSlot(t *testing.T) {
 	}
 }
 
-// The slot of an attempt whose caller has left is kept until its answer is heard, or until
-// something is answered that was sent later.
+// The slot of an attempt whose caller has left is kept until its response arrives, or the response to a later
+// attempt.
 func TestWhoeverLeavesKeepsTheSlot(t *testing.T) {
 	left := outcome.Outcome{Class: outcome.Canceled}
 	leaves := func(t *testing.T, u *weir.Upstream) (s *weir.Slot, ctx context.Context) {

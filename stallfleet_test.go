@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// stallsAt is a clock on a machine that stands still for a while before the clock is read the nth time.
+// stallsAt is the clock of a machine that stalls before the clock is read the nth time.
 type stallsAt struct {
 	clock.Clock
 	n, reads atomic.Int32
@@ -27,7 +27,7 @@ func (c *stallsAt) Now() time.Duration {
 	return c.Clock.Now()
 }
 
-// lastGrant is a store that notes when it was asked for what it granted last.
+// lastGrant is a store that records when the last granted units were requested.
 type lastGrant struct {
 	fleet.Store
 	at time.Duration
@@ -42,7 +42,8 @@ func (s *lastGrant) Take(ctx context.Context, a *fleet.Ask) error {
 	return err
 }
 
-// Wherever the machine stalls before the last look at the clock, no call goes with what a store has granted too long ago.
+// Wherever the machine stalls before the last reading of the clock, no call uses a store's grant after it has
+// expired.
 func TestNoStallLetsLateUnitsGo(t *testing.T) {
 	shared := limit.Limit{Name: "shared", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 100, Per: sec}}
 	own := rate("own", 100, sec, 10)

@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// standing is the clock of a machine that stands still for a while: nobody wakes meanwhile.
+// standing is the clock of a machine that stalls for a while: no sleeper wakes meanwhile.
 type standing struct {
 	clock.Clock
 	from, to time.Duration
@@ -27,14 +27,14 @@ func (c standing) Sleep(ctx context.Context, d time.Duration) error {
 	if now := c.Now(); now >= c.from && now < c.to {
 		_ = c.Clock.Sleep(context.Background(), c.to-now)
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // of the two that are over, timers choose one
+			return context.Cause(ctx) // if both timers have fired, either may win
 		}
 	}
 	return err
 }
 
-// A call whose deadline passes while its machine stands still was not sent: it is refused,
-// and its upstream is not blamed.
+// A call whose deadline passes while its machine stalls was not sent: it is refused, and does not count against its
+// upstream.
 func TestADeadlineThatPassesWhileTheMachineStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := clock.System.Now()
@@ -63,7 +63,7 @@ func TestADeadlineThatPassesWhileTheMachineStandsStill(t *testing.T) {
 	})
 }
 
-// The same in a pause that would have been over in time.
+// The same applies in a pause that would have ended in time.
 func TestADeadlineThatPassesInAPauseWhileTheMachineStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := clock.System.Now()
@@ -79,8 +79,8 @@ func TestADeadlineThatPassesInAPauseWhileTheMachineStandsStill(t *testing.T) {
 	})
 }
 
-// stoodStill has 60 callers wait for a limit of ten a second, whose machine stands still from
-// the first second on. It returns when they went, and how late each event said that they woke.
+// stoodStill lets 60 callers wait for a limit of ten per second while the machine stalls after the first second. It
+// returns when they were admitted, and the lateness in each event.
 func stoodStill(t *testing.T, l limit.Limit, fair weir.Fair, still time.Duration, shared bool) (at, late []time.Duration) {
 	start := clock.System.Now()
 	c := standing{clock.System, start + time.Second, start + time.Second + still}
@@ -125,8 +125,8 @@ func stoodStill(t *testing.T, l limit.Limit, fair weir.Fair, still time.Duration
 	return at, late
 }
 
-// A line that wakes late sends at once what came due within the last 100 ms, and what its
-// burst holds; the rest is sent as it is due.
+// A queue that wakes late immediately sends the calls that were due within the last 100 ms and the calls that its
+// burst holds. The others are sent when they are due.
 func TestALineThatWakesLateHoldsTheLimit(t *testing.T) {
 	const unit, tolerance = 100 * time.Millisecond, 100 * time.Millisecond
 	for _, l := range []limit.Limit{
@@ -144,7 +144,7 @@ func TestALineThatWakesLateHoldsTheLimit(t *testing.T) {
 				if l.Shape == limit.Rolling {
 					burst = l.Amount
 				}
-				for i, from := range at { // in the order in which they went
+				for i, from := range at { // in order of admission
 					for k, to := range at[i:] {
 						most := burst + int64((to-from+tolerance)/unit)
 						if l.Shape == limit.Rolling {
@@ -160,8 +160,8 @@ func TestALineThatWakesLateHoldsTheLimit(t *testing.T) {
 	}
 }
 
-// How late a caller woke for its turn is heard: with a limit of this process, and with one that
-// a fleet shares. A call that wakes in time is not late.
+// The lateness of a caller's wake-up is reported, for a local and a shared limit. A call that wakes in time is not
+// late.
 func TestLatenessIsHeard(t *testing.T) {
 	l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 10, Per: time.Second, Burst: 1}}
 	for _, shared := range []bool{false, true} {

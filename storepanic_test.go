@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// panicky is a store whose client panics in every second ask, so many times.
+// panicky is a store whose client panics in every second request, n times.
 type panicky struct {
 	fleet.Store
 	n, boom atomic.Int64
@@ -28,7 +28,7 @@ func (s *panicky) Take(ctx context.Context, a *fleet.Ask) error {
 	return s.Store.Take(ctx, a)
 }
 
-// A call whose store panics in its turn leaves the place of those who ask the store at once to the next.
+// If the store panics in a call's request, the next call gets its place among the simultaneous requests.
 func TestPanicsOfAStoresClientTakeNoPlaceInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &panicky{Store: fleet.NewMemory(nil)}
@@ -71,7 +71,7 @@ func TestPanicsOfAStoresClientTakeNoPlaceInLine(t *testing.T) {
 	})
 }
 
-// forsaken is a store that answers the first ask once who asks has left, and whose client panics in the one after it.
+// forsaken is a store that answers the first request after its caller has left, and panics in the next one.
 type forsaken struct {
 	fleet.Store
 	n atomic.Int64
@@ -90,8 +90,8 @@ func (s *forsaken) Take(ctx context.Context, a *fleet.Ask) error {
 	return s.Store.Take(ctx, a)
 }
 
-// What a call has asked that leaves is asked again on a goroutine of the fleet's own: a panic there is an error of the store,
-// and ends no process.
+// The request of a call that leaves is repeated on a goroutine of the fleet. A panic there is an error of the store,
+// and does not end the process.
 func TestAPanicOnNobodysGoroutineIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard atomic.Int64

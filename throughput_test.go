@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A tardy clock wakes who sleeps up to 5 ms late.
+// A tardy clock wakes sleepers up to 5 ms late.
 type tardy struct {
 	clock.Clock
 	mu sync.Mutex
@@ -33,7 +33,7 @@ func (c *tardy) Sleep(ctx context.Context, d time.Duration) error {
 	return c.Clock.Sleep(ctx, d+late)
 }
 
-// However many wait for a limit, and however late they wake, all of it is used.
+// However many calls wait for a limit, and however late they wake, the limit is used completely.
 func TestAllOfALimitIsUsedByWhoWaits(t *testing.T) {
 	crowds := []int{64, 1000}
 	if campaign.Long() {
@@ -74,8 +74,7 @@ func useAll(t *testing.T, l limit.Limit, crowd int) {
 	wg.Wait()
 }
 
-// Calls that need two limits go among calls that need one of them each, whether or not users
-// take turns.
+// Calls that need two limits proceed among calls that need one of them, with and without fairness.
 func TestCallsWithTwoLimitsGo(t *testing.T) {
 	for _, burst := range []int64{1, 10} {
 		synctest.Test(t, func(t *testing.T) {
@@ -116,8 +115,8 @@ func TestCallsWithTwoLimitsGo(t *testing.T) {
 	}
 }
 
-// A call that does not wait takes nothing that somebody else waits for, and is told when it would
-// have been its turn.
+// A call that does not wait takes no units for which another call waits, and its RetryAfter is when its turn would
+// have come.
 func TestWhoDoesNotWaitGoesBeforeNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := steady(rate("all", 10, sec, 10))
@@ -143,7 +142,7 @@ func TestWhoDoesNotWaitGoesBeforeNobody(t *testing.T) {
 	})
 }
 
-// A call that cannot have its turn in time hears that at once, and when that would have been.
+// A call whose turn cannot come in time is refused immediately, with the time of that turn.
 func TestTooLateIsSaidAtOnce(t *testing.T) {
 	window := limit.Limit{Name: "all", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 10, Per: sec}}
 	fixed := limit.Limit{Name: "all", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 10}, Every: bucket.Minute}
@@ -186,7 +185,7 @@ func TestTooLateIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-// A call that has waited for another limit takes nothing that others have waited for longer.
+// A call that has waited for another limit takes no units for which other calls have waited longer.
 func TestWhoComesFromAnotherLineOvertakesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := rate("a", 10, sec, 10), rate("b", 99, 10*sec, 1)
@@ -201,9 +200,9 @@ func TestWhoComesFromAnotherLineOvertakesNobody(t *testing.T) {
 		}
 		pass(5 * sec)
 		for range 10 {
-			try(u, weir.Call{Operation: "a"}) // nothing is left
+			try(u, weir.Call{Operation: "a"}) // no units remain
 		}
-		if took, err := acquire(t.Context(), u, weir.Call{Operation: "a", Cost: map[string]int64{"requests": 10}}); err != nil || took > 5500*ms { // 40 came before it
+		if took, err := acquire(t.Context(), u, weir.Call{Operation: "a", Cost: map[string]int64{"requests": 10}}); err != nil || took > 5500*ms { // 40 calls came before it
 			t.Errorf("10 of 10/s took %v, %v", took, err)
 		}
 		cancel()
@@ -211,7 +210,7 @@ func TestWhoComesFromAnotherLineOvertakesNobody(t *testing.T) {
 	})
 }
 
-// A slow is a gate that says no to an operation after a while.
+// A slow is a gate that refuses an operation after a while.
 type slow string
 
 func (g slow) Admit(_ context.Context, c weir.Call) (func(outcome.Outcome), error) {
@@ -222,7 +221,7 @@ func (g slow) Admit(_ context.Context, c weir.Call) (func(outcome.Outcome), erro
 	return func(outcome.Outcome) {}, nil
 }
 
-// What a call gives back that is not made is there at once for those who wait.
+// Units that a refused call returns are available to waiting calls immediately.
 func TestWhatARefusedCallGivesBackIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := steady(rate("all", 1, 10*sec, 1))
@@ -239,7 +238,8 @@ func TestWhatARefusedCallGivesBackIsHeard(t *testing.T) {
 	})
 }
 
-// A call that stands behind others in the line of one limit is refused at once if another one refuses it anyway.
+// A call that waits behind others in the queue of one limit is refused immediately if another limit refuses it
+// anyway.
 func TestALimitRefusesBehindTheLineOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quota := limit.Limit{Name: "quota", Scope: "user", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 1, Per: time.Hour}}
@@ -263,7 +263,7 @@ func TestALimitRefusesBehindTheLineOfAnother(t *testing.T) {
 	})
 }
 
-// A far store answers after a while.
+// A far store has a latency.
 type far struct {
 	fleet.Store
 	after time.Duration
@@ -274,7 +274,7 @@ func (f far) Take(ctx context.Context, a *fleet.Ask) error {
 	return f.Store.Take(ctx, a)
 }
 
-// A call that has all that it needs when a store has answered goes, whoever has come meanwhile.
+// A call that has all its units after a store's response proceeds, whichever calls have come meanwhile.
 func TestWhoCameWhileTheStoreWasAskedGoesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 20
@@ -297,7 +297,7 @@ func TestWhoCameWhileTheStoreWasAskedGoesLater(t *testing.T) {
 				})
 			}
 		}
-		calls("both", 10*ms) // two asks
+		calls("both", 10*ms) // two requests
 		pass(ms)
 		calls("own", 3*sec)
 		wg.Wait()

@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A record says of a wait how much of it went by while the store was asked, also of a decision by Try, which waits for no
-// turn.
+// A record contains the part of a wait that was spent on store requests, also for a decision by Try, which does not
+// wait for a turn.
 func TestARecordKnowsWhatTheStoreTook(t *testing.T) {
 	for _, try := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Operations that nobody declared keep their names if the policy lets them, and not
-// without bound.
+// Undeclared operations keep their names if the policy allows that, up to a bound.
 func TestUndeclaredOperationsKeepTheirNames(t *testing.T) {
 	for _, undeclared := range []bool{false, true} {
 		names := make(map[string]int)

@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// BenchmarkOwnBesideShared is users that are all over a limit of their own, beside one that all of them
-// share, in real time: what part of the shared one they use, and the CPU of a grant.
+// BenchmarkOwnBesideShared runs users that all exceed their own limit, and share another limit, in real time. It
+// reports which part of the shared limit they use, and the CPU time per grant.
 func BenchmarkOwnBesideShared(b *testing.B) {
 	for _, users := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprint(users), func(b *testing.B) {
@@ -30,7 +30,7 @@ func BenchmarkOwnBesideShared(b *testing.B) {
 				c := weir.Call{Keys: map[string]string{"user": fmt.Sprint(i / 2)}}
 				wg.Go(func() { insists(ctx, u, c, func() { got.add("", 1) }) })
 			}
-			time.Sleep(sec + time.Duration(users)*50*time.Microsecond) // all of them wait
+			time.Sleep(sec + time.Duration(users)*50*time.Microsecond) // all users wait
 			begin, used, before := time.Now(), cpu(), got.all()[""]
 			time.Sleep(3 * sec)
 			took, n := time.Since(begin), float64(got.all()[""]-before)
@@ -49,7 +49,7 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkTry64 is 64 goroutines that need not wait.
+// BenchmarkTry64 runs 64 goroutines that need not wait.
 func BenchmarkTry64(b *testing.B) {
 	u := open(b, steady(rate("all", 1_000_000_000, sec, 1<<30)), weir.Options{})
 	b.SetParallelism(32)

@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A patientGate lets nobody in and waits.
+// A patientGate admits no call, and waits.
 type patientGate struct{}
 
 func (patientGate) Admit(ctx context.Context, _ weir.Call) (func(outcome.Outcome), error) {
@@ -33,7 +33,7 @@ type way struct {
 	policy weir.Policy
 	o      weir.Options
 	fleet  bool
-	begin  func(t *testing.T, u *weir.Upstream) // makes the others wait
+	begin  func(t *testing.T, u *weir.Upstream) // makes later calls wait
 }
 
 func waysOfWaiting() []way {
@@ -78,8 +78,7 @@ func waysOfWaiting() []way {
 	}
 }
 
-// Whoever waits for a turn hears at once that its breaker has opened, and is told how
-// long it will be.
+// Every waiting call notices immediately that its breaker has opened, and gets the time until the probe.
 func TestEveryWaitHearsOfAnOpenBreaker(t *testing.T) {
 	for _, w := range waysOfWaiting() {
 		for _, scope := range []string{"", "tenant"} {
@@ -137,7 +136,8 @@ func (w way) hears(t *testing.T, scope string) {
 	others.Wait()
 }
 
-// A breaker that opens ends the wait between attempts, whether the next attempt would come before the next probe or after it.
+// A breaker that opens ends the wait between attempts, whether the next attempt would come before the next probe or
+// after it.
 func TestAWaitBetweenAttemptsHearsOfAnOpenBreaker(t *testing.T) {
 	for _, c := range []struct {
 		open, want time.Duration
@@ -161,8 +161,7 @@ func TestAWaitBetweenAttemptsHearsOfAnOpenBreaker(t *testing.T) {
 	}
 }
 
-// Whoever waits for the end of a pause goes at once when it is lifted: nobody waits for a
-// later look.
+// A call that waits for the end of a pause proceeds immediately when it is lifted, not at its next check.
 func TestEveryWaitHearsOfALift(t *testing.T) {
 	plenty := func(s limit.Shape) limit.Limit {
 		l := rate("all", 100, sec, 100)
@@ -199,7 +198,7 @@ func TestEveryWaitHearsOfALift(t *testing.T) {
 				continue
 			}
 			late := 10 * ms
-			if w.fleet && name == "the limit" { // who asks the store for all looks again at least so often
+			if w.fleet && name == "the limit" { // a call that asks the store for others checks again at least this often
 				late = 150 * ms
 			}
 			t.Run(w.name+"/"+name, func(t *testing.T) {
@@ -237,19 +236,19 @@ func (w way) lifted(t *testing.T, of pause.Subject, late time.Duration) {
 			p.Report(ok)
 		})
 	}
-	pass(1300 * ms) // not when anybody looks by himself
+	pass(1300 * ms) // not at the instant of a regular check
 	if _, err := u.Resume(of, false); err != nil {
 		t.Fatal(err)
 	}
 	wg.Wait()
 }
 
-// Whose deadline comes while it waits has not been sent: it is refused, and told when to come
-// again. One whose turn cannot come in time is refused at once.
+// A call whose deadline passes while it waits was not sent: it is refused with a RetryAfter. If its turn cannot come
+// in time, it is refused immediately.
 func TestEveryWaitEndsWithARefusalAtTheDeadline(t *testing.T) {
 	for _, w := range waysOfWaiting() {
 		if len(w.o.Gates) > 0 {
-			continue // a gate says itself how it ends
+			continue // a gate decides itself how it ends
 		}
 		t.Run(w.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -272,7 +271,7 @@ func refusedInTime(t *testing.T, u *weir.Upstream, patience time.Duration) {
 	}
 }
 
-// So it is for a process that has not heard yet what its fleet has paused, as the store is slow.
+// The same applies to a process that does not know its fleet's pauses yet because the store is slow.
 func TestWhoWaitsForAStoreThatIsNewIsRefusedAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := join(t, &cut{Store: known(t), there: 5 * sec}, ofAll(), fleet.Options{}).Upstream
