@@ -6,14 +6,14 @@ import (
 	"unsafe"
 )
 
-// Clocks of clock_gettime(2): the second goes on while the machine is suspended.
+// Clocks of clock_gettime(2): the second one continues while the machine is suspended.
 const (
 	clockMonotonic = 1
 	clockBoottime  = 7
 )
 
-// Asleep is for how long the machine has been suspended since it was booted, which Now does not count. A process that is
-// stopped while it reads the clocks may get more.
+// Asleep returns for how long the machine has been suspended since it was booted, which Now does not count. The
+// result may be too large if the process is stopped while it reads the clocks.
 func (system) Asleep() time.Duration {
 	var asleep time.Duration
 	for range 3 {

@@ -4,5 +4,5 @@ package clock
 
 import "time"
 
-// Asleep is 0: it is not known how long the machine was suspended.
+// Asleep returns 0, because the time of suspension is unknown.
 func (system) Asleep() time.Duration { return 0 }

@@ -16,8 +16,8 @@ const year = 365 * 24 * time.Hour
 
 var errLeft = errors.New("left")
 
-// Whatever the wall clock says when the program starts, its instants are read
-// from the monotonic clock, and are not negative, in a bubble neither.
+// Whatever the wall clock shows when the program starts, instants come from the monotonic clock, and are not
+// negative, also in a bubble.
 func TestStartIsMonotonicAndLongAgo(t *testing.T) {
 	bubble := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, wall := range []int{1906, 1970, 1979, 1985, 1999, 2000, 2026, 2100, 2156} {
@@ -155,7 +155,7 @@ func ExampleClock() {
 	// Output: true
 }
 
-// The wall shows what time.Now shows, and what is counted from it is wall time.
+// Wall returns the same as time.Now, and differences are in wall time.
 func TestWall(t *testing.T) {
 	look := func(t *testing.T) {
 		before, now, after := time.Now(), System.Now(), time.Now()

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// A Waker lets one goroutine sleep until it is woken. Wake is for any goroutine.
+// A Waker lets one goroutine sleep until it is woken. Wake is safe for concurrent use.
 type Waker struct {
 	clock Clock
 	ready chan struct{} // holds one signal
-	timer *time.Timer   // of who sleeps, to be used again
+	timer *time.Timer   // reused by each sleep
 
 	mu   sync.Mutex
-	wake func() // ends the present sleep in a clock that is not the system's
+	wake func() // ends the present sleep in a clock other than System
 }
 
-// NewWaker makes a waker that sleeps in the clock's time.
+// NewWaker returns a waker that sleeps in the clock's time.
 func NewWaker(c Clock) *Waker { return &Waker{clock: c, ready: make(chan struct{}, 1)} }
 
 // Wake ends the present sleep, or the next one if there is none.
@@ -37,8 +37,7 @@ func (w *Waker) Wake() {
 	}
 }
 
-// Sleep waits for d, until it is woken, or until ctx ends, and then returns the cause of
-// ctx's end.
+// Sleep waits for d, until it is woken, or until ctx ends, and then returns the cause of ctx's end.
 func (w *Waker) Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
@@ -62,8 +61,7 @@ func (w *Waker) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// sleepVirtual is Sleep in a clock that knows only its own contexts, and runs one
-// goroutine at a time.
+// sleepVirtual is Sleep in a clock that supports only its own contexts, and runs one goroutine at a time.
 func (w *Waker) sleepVirtual(ctx context.Context, d time.Duration) error {
 	inner, cancel := w.clock.WithTimeout(ctx, math.MaxInt64/4, nil)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// other is a clock that is not the system's, though it lives in the same time: its
-// sleeps end with its own contexts only, as those of a simulator do.
+// other is a clock other than System that uses the same time. Like a simulator's, its sleeps end only with its own
+// contexts.
 type other struct{ system }
 
 func TestWaker(t *testing.T) {

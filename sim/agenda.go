@@ -8,7 +8,7 @@ import (
 // forever is the instant that never comes.
 const forever time.Duration = math.MaxInt64
 
-// An event is a goroutine that wants to go on, or a timeout.
+// An event is a goroutine that is due to continue, or a timeout.
 type event struct {
 	at    time.Duration
 	seq   uint64
@@ -21,8 +21,8 @@ func (e *event) before(f *event) bool {
 	return e.at < f.at || e.at == f.at && e.seq < f.seq
 }
 
-// An agenda is a heap of events, the earliest first. Unlike container/heap it
-// lets any event be removed without a search, and makes no calls by interface.
+// An agenda is a heap of events, the earliest first. Unlike container/heap it can remove any event without a search,
+// and uses no interface calls.
 type agenda []*event
 
 func (a agenda) first() *event {
@@ -38,7 +38,7 @@ func (a *agenda) add(e *event) {
 	a.up(len(*a) - 1)
 }
 
-// remove takes an event out, if it is in.
+// remove removes an event if it is in the agenda.
 func (a *agenda) remove(e *event) {
 	if e.place == 0 {
 		return

@@ -7,8 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/sim"
 )
 
-// BenchmarkSleep is one sleep of one of many goroutines, with a change of
-// goroutine each time.
+// BenchmarkSleep measures one sleep of one of many goroutines, with a switch of goroutines each time.
 func BenchmarkSleep(b *testing.B) {
 	for _, n := range []int{1, 2, 1000} {
 		b.Run(map[int]string{1: "alone", 2: "two", 1000: "thousand"}[n], func(b *testing.B) {
@@ -33,7 +32,7 @@ func BenchmarkSleep(b *testing.B) {
 	}
 }
 
-// BenchmarkTimeout is a context with a timeout, a sleep on it, and its end.
+// BenchmarkTimeout measures a context with a timeout, a sleep on it, and its end.
 func BenchmarkTimeout(b *testing.B) {
 	w := newWorld(b, 1)
 	c := w.Clock()
@@ -48,7 +47,7 @@ func BenchmarkTimeout(b *testing.B) {
 	run(b, w)
 }
 
-// BenchmarkGo is a goroutine from its start to its end.
+// BenchmarkGo measures a goroutine from its start to its end.
 func BenchmarkGo(b *testing.B) {
 	w := sim.New(1)
 	defer w.Close()

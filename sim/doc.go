@@ -1,6 +1,5 @@
-// Package sim runs programs in virtual time: the same weir.Do that serves real
-// calls, ten minutes of it in a fraction of a second, and the same to the last
-// nanosecond whenever it is run with the same seed.
+// Package sim runs programs in virtual time: the same weir.Do that serves real calls. Ten minutes take a fraction of
+// a second, and runs with the same seed are identical to the nanosecond.
 //
 //	w := sim.New(1)
 //	defer w.Close()
@@ -12,15 +11,12 @@
 //	}
 //	err = w.Run()
 //
-// Goroutines that World.Go starts take turns: one of them runs, until it sleeps
-// on the clock or returns. When all of them sleep, time jumps to the earliest
-// instant for which one of them, or a timeout, was waiting. What is due at the
-// same instant goes in the order in which it began to wait.
+// Goroutines that World.Go starts take turns: one of them runs until it sleeps on the clock or returns. When all of
+// them sleep, time jumps to the earliest instant for which one of them, or a timeout, waits. Events at the same
+// instant happen in the order in which they began to wait.
 //
-// In exchange the goroutines of a world must wait on nothing but its clock. One
-// that blocks on a channel or a lock stops the world, because nobody else runs
-// who could release it; Go's own deadlock detector, or the timeout of go test,
-// then shows where it stands. One that sleeps for ever is found by Run, which
-// says so. Nor may goroutines started in another way use the clock, and that
-// includes functions given to context.AfterFunc.
+// In exchange the goroutines of a world must wait only for its clock. A goroutine that blocks on a channel or a lock
+// stops the world, because no other goroutine runs that could release it. Go's deadlock detector, or the timeout of
+// go test, then shows its position. Run returns an error if a goroutine sleeps forever. Goroutines started in another
+// way must not use the clock. This includes functions passed to context.AfterFunc.
 package sim

@@ -16,8 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/sim"
 )
 
-// A fleetRun is a fleet in which demand is spread by Zipf's law, with a store that is
-// a millisecond away.
+// A fleetRun is a fleet with demand by Zipf's law, and a store with a latency of a millisecond.
 type fleetRun struct {
 	instances int
 	rate      bucket.Rate
@@ -65,7 +64,7 @@ func (f fleetRun) run(t testing.TB) (r fleetResult) {
 	return r
 }
 
-// arrive lets calls arrive at random, so many a second.
+// arrive starts calls at random instants, at a rate per second.
 func (f fleetRun) arrive(w *sim.World, u *weir.Upstream, perSecond float64, r *fleetResult, went *[]time.Duration) {
 	for {
 		if w.Clock().Sleep(context.Background(), exponential(w.Rand(), perSecond)) != nil {
@@ -86,11 +85,11 @@ func exponential(r *rand.Rand, perSecond float64) time.Duration {
 	return time.Duration(-math.Log(1-r.Float64()) / perSecond * float64(time.Second))
 }
 
-// overBucket is by how many units the worst window has more than burst + rate*t.
+// overBucket returns by how many units the worst window exceeds burst + rate*t.
 func overBucket(went []time.Duration, r bucket.Rate) (worst int64) {
 	slices.Sort(went)
-	// With level the debt of a bucket that every unit fills, the highest level less
-	// the burst is the worst window.
+	// If level is the debt of a bucket to which every unit adds, the highest level minus the burst is the excess of
+	// the worst window.
 	var level float64
 	var last time.Duration
 	for _, at := range went {
@@ -101,7 +100,7 @@ func overBucket(went []time.Duration, r bucket.Rate) (worst int64) {
 	return worst
 }
 
-// distant is a store at a distance, which counts what it is asked.
+// distant is a store with a latency, which counts requests.
 type distant struct {
 	fleet.Store
 	clock *sim.Clock

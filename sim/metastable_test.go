@@ -10,10 +10,9 @@ import (
 	"github.com/seed1158cd35/weir/sim"
 )
 
-// A server that does 300 calls a second, in the order in which they come and even
-// for callers who have left, is offered 280 and stands still for 10 s. What comes
-// meanwhile is a queue of 9 s, and callers wait for one: from then on the server
-// works for nobody, and every retry makes the queue longer.
+// A server has a capacity of 300 calls per second, serves in order of arrival, also for callers that have left, gets
+// 280, and stalls for 10 s. The calls of that time are a queue of 9 s, while callers wait for one. From then on the
+// server works only for callers that have left, and every retry makes the queue longer.
 const (
 	offered    = 280
 	stallFrom  = 30 * time.Second
@@ -21,14 +20,13 @@ const (
 	storyEnd   = 100 * time.Second
 )
 
-// An aftermath is how a policy came through the stall.
+// An aftermath describes how a policy performed after the stall.
 type aftermath struct {
 	good    []float64 // share of the calls that began in each second
-	perCall float64   // attempts, over the whole story
+	perCall float64   // attempts, over the whole run
 }
 
-// recovered is how long after the stall the first second ends that is 99% good,
-// as are the nine that follow it.
+// recovered returns how long after the stall ten seconds with 99% good calls begin, measured to the end of the first.
 func (a aftermath) recovered() (time.Duration, bool) {
 	for s := int(stallUntil / time.Second); s+10 <= len(a.good); s++ {
 		if good(a.good[s : s+10]) {
@@ -84,12 +82,12 @@ func standstill(t *testing.T, seed uint64, p weir.Policy) aftermath {
 	return a
 }
 
-// naive is what many a program does without weir: three attempts with full jitter, and nothing
-// that would stop it. It ships nowhere, and is what the other worlds are compared with.
+// naive is the policy of many programs without weir: three attempts with full jitter, and no other protection. It is
+// not part of the product, and serves for comparison.
 var naive = weir.Policy{Budget: retry.BudgetConfig{Off: true}, Breaker: breaker.Config{Off: true}}
 
-// unhurried is naive but for the bound: what is in flight is no more than the server can
-// do while its callers wait.
+// unhurried is naive with a bound: at most as many calls are in flight as the server can serve while their callers
+// wait.
 var unhurried = weir.Policy{Budget: naive.Budget, Breaker: naive.Breaker, Concurrency: weir.Concurrency{Auto: true}}
 
 func TestStandstill(t *testing.T) {

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// A node is a context and those whom its end concerns: goroutines that sleep and
-// timeouts below it. The nil node is a context that never ends.
+// A node is a context with its sleeping goroutines and the timeouts below it. The nil node is a context that never
+// ends.
 type node struct {
 	w        *World
 	id       uint64
-	ctx      context.Context // of a foreign node, which has to be looked at
-	above    *node           // of a timeout: where it is a child
-	slot     int             // and its place there
+	ctx      context.Context // of a foreign node, which must be polled
+	above    *node           // of a timeout: its parent
+	slot     int             // index among the parent's children
 	sleepers []*task
 	children []*timeout
 }
@@ -23,10 +23,10 @@ func (n *node) init(w *World) {
 	n.w, n.id = w, w.seq
 }
 
-// node is the node of the context: of the nearest timeout if the context ends
-// just when that does, otherwise a foreign one.
+// node returns the node of the context: the nearest timeout if the context ends exactly with it, otherwise a foreign
+// node.
 func (w *World) node(ctx context.Context) *node {
-	done := ctx.Done() // first, as a context may be made only when asked this
+	done := ctx.Done() // first, because a context may be created lazily by this call
 	if done == nil {
 		return nil
 	}
@@ -42,8 +42,7 @@ func (w *World) node(ctx context.Context) *node {
 	return n
 }
 
-// watch tells those who wait for contexts that are not of this world and have
-// ended, and those that end with these.
+// watch notifies goroutines and timeouts that wait for foreign contexts which have ended.
 func (w *World) watch() {
 	for len(w.foreign) > 0 {
 		over := w.gone()
@@ -56,7 +55,7 @@ func (w *World) watch() {
 	}
 }
 
-// gone lists the foreign nodes that have ended, the oldest first.
+// gone returns the foreign nodes that have ended, the oldest first.
 func (w *World) gone() (over []*node) {
 	for _, n := range w.foreign {
 		if n.ctx.Err() != nil {
@@ -67,8 +66,7 @@ func (w *World) gone() (over []*node) {
 	return over
 }
 
-// tell passes the end on: to timeouts first, then to sleepers, each in the order
-// in which they came.
+// tell passes the end on to timeouts first, then to sleepers, each in order of arrival.
 func (n *node) tell(err, cause error) {
 	children, sleepers := n.children, n.sleepers
 	n.children, n.sleepers = nil, nil
@@ -85,7 +83,7 @@ func (n *node) tell(err, cause error) {
 	n.forget()
 }
 
-// forget lets go of a foreign node that concerns nobody any more.
+// forget drops a foreign node without sleepers and children.
 func (n *node) forget() {
 	if n.ctx != nil && len(n.sleepers)+len(n.children) == 0 {
 		delete(n.w.foreign, n.ctx.Done())

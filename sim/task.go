@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// A task is a goroutine of the world. It is a coroutine, as iter.Pull makes
-// them: the one that runs and the one that takes over hand the thread to each
-// other, past Go's scheduler.
+// A task is a goroutine of the world. It is a coroutine, like those of iter.Pull: goroutines hand the thread to each
+// other without Go's scheduler.
 type task struct {
 	w     *World
 	id    uint64
-	event event // when it goes on
-	woken error // with what Sleep returns
-	on    *node // the context that it would wake for; nil if there is none
-	slot  int   // its place there
+	event event // when it continues
+	woken error // the result of Sleep
+	on    *node // the context whose end would wake it; nil if there is none
+	slot  int   // index among the context's sleepers
 	from  [1]uintptr
 
 	next  func() (struct{}, bool)
@@ -26,8 +25,7 @@ type task struct {
 	yield func(struct{}) bool
 }
 
-// Go starts a goroutine of the world. It runs when its turn comes, at the
-// present instant, not before the caller sleeps.
+// Go starts a goroutine of the world. It runs in turn, at the present instant, and not before the caller sleeps.
 func (w *World) Go(f func()) {
 	t := &task{w: w}
 	runtime.Callers(2, t.from[:])
@@ -49,13 +47,13 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("%v\n\n%s", p.Value, p.Stack) }
 
-// Unwrap is the value, if it is an error.
+// Unwrap returns the value, if it is an error.
 func (p *Panic) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
 
-// unwinding is the panic by which Close ends a goroutine.
+// unwinding is the panic with which Close ends a goroutine.
 type unwinding struct{}
 
 func (t *task) body(f func()) {
@@ -81,8 +79,8 @@ func (w *World) resume(t *task) {
 	_, alive = t.next()
 }
 
-// sleep parks the running goroutine until the instant, or the end of the node.
-// If nobody else is due before, it goes on without a change of goroutine.
+// sleep parks the running goroutine until the instant, or the end of the node. If no other event is due before, it
+// continues without a switch of goroutines.
 func (t *task) sleep(at time.Duration, n *node) error {
 	w := t.w
 	t.woken = nil
@@ -99,14 +97,14 @@ func (t *task) sleep(at time.Duration, n *node) error {
 	return t.woken
 }
 
-// wake lets a sleeping goroutine go on now, with the cause of its context's end.
+// wake makes a sleeping goroutine continue now, with the cause of its context's end.
 func (t *task) wake(cause error) {
 	t.woken = cause
 	t.w.agenda.remove(&t.event)
 	t.w.plan(&t.event, t.w.now)
 }
 
-// current is the goroutine that runs.
+// current returns the running goroutine.
 func (w *World) current() *task {
 	switch {
 	case w.closed:
@@ -117,7 +115,7 @@ func (w *World) current() *task {
 	return w.running
 }
 
-// ended is the cause of ctx's end, or nil while it lasts.
+// ended returns the cause of ctx's end, or nil if it has not ended.
 func ended(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil

@@ -5,16 +5,14 @@ import (
 	"time"
 )
 
-// beginning is the instant 0 for those who ask a context for its deadline as a
-// point in time.
+// beginning is the instant 0 in the deadlines of contexts.
 var beginning = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// A timeout is a context that ends at an instant of its world. It tells those
-// who wait for it in the order in which they came; the standard library's
-// contexts tell theirs in an order of chance.
+// A timeout is a context that ends at an instant of its world. It notifies waiting goroutines in order of arrival.
+// The standard library's contexts do that in random order.
 //
-// For the sake of contexts that others put below it, what shows is one of the
-// standard library's, whose only parent is the timeout's source.
+// Because programs derive standard contexts from it, the exposed context is a standard one, whose only parent is the
+// timeout's source.
 type timeout struct {
 	node
 	parent   context.Context
@@ -43,8 +41,7 @@ func (w *World) withTimeout(ctx context.Context, d time.Duration, cause error) (
 	return t, t.leave
 }
 
-// start puts the timeout below its parent, and on the agenda unless an ancestor
-// ends first.
+// start attaches the timeout to its parent, and puts it on the agenda unless an ancestor ends first.
 func (t *timeout) start() {
 	above, below := t.parent.Value(timeoutKey{}).(*timeout)
 	if below = below && above.deadline <= t.deadline; below {
@@ -64,8 +61,7 @@ func (t *timeout) start() {
 	}
 }
 
-// look ends the timeout if its parent has ended without telling: one that is not
-// of this world does not.
+// look ends the timeout if its parent has ended without a notification, as foreign contexts do.
 func (t *timeout) look() {
 	if t.source.err == nil && t.parent.Err() != nil {
 		t.finish(t.parent.Err(), context.Cause(t.parent))
@@ -78,13 +74,13 @@ func (t *timeout) leave() {
 	t.finish(context.Canceled, context.Canceled)
 }
 
-// finish ends the context; only the first end counts.
+// finish ends the context. Only the first end counts.
 func (t *timeout) finish(err, cause error) {
 	if t.source.err != nil {
 		return
 	}
 	t.source.end(err, cause)
-	t.shut(nil) // has ended already
+	t.shut(nil) // it has already ended
 	t.w.agenda.remove(&t.event)
 	t.above.disown(t)
 	t.tell(err, cause)
@@ -114,8 +110,8 @@ func (t *timeout) Value(key any) any {
 	return t.shown.Value(key)
 }
 
-// A source ends the context that a timeout shows, and no other: that is its only
-// child, and the standard library attaches it by AfterFunc.
+// A source ends the exposed context of a timeout. That is its only child, and the standard library attaches it with
+// AfterFunc.
 type source struct {
 	t    *timeout
 	err  error
@@ -133,11 +129,10 @@ func (s *source) end(err, cause error) {
 }
 
 func (s *source) Deadline() (time.Time, bool) { return s.t.Deadline() }
-func (s *source) Done() <-chan struct{}       { return open } // only to say that there is an end
+func (s *source) Done() <-chan struct{}       { return open } // only indicates that the context can end
 func (s *source) Err() error                  { return s.err }
 
-// Value lets context.Cause find the cause: it asks for a key that is known to
-// the standard library only.
+// Value lets context.Cause find the cause, with a key that only the standard library knows.
 func (s *source) Value(key any) any {
 	if s.fate != nil {
 		if v := s.fate.Value(key); v != nil {
@@ -152,7 +147,7 @@ func (s *source) AfterFunc(f func()) (stop func() bool) {
 	return func() bool { return false }
 }
 
-// canceled is what most contexts end as.
+// canceled is the end of most contexts.
 var canceled = endedWith(context.Canceled)
 
 func endedWith(cause error) context.Context {

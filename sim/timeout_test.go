@@ -108,8 +108,7 @@ func TestSleepReturnsAtOnce(t *testing.T) {
 	}
 }
 
-// Whoever cancels a context wakes those who sleep on it, in the order in which
-// they went to sleep, whatever lies between.
+// Canceling a context wakes its sleepers in the order in which they went to sleep, whatever contexts lie between.
 func TestCancelWakesInOrder(t *testing.T) {
 	for range 100 {
 		w := sim.New(1)
@@ -172,8 +171,7 @@ func TestCancelOfATimeoutWakesItsSleepers(t *testing.T) {
 	}
 }
 
-// A parent that is not of this world and has ended is seen at once by whoever
-// asks.
+// The end of a foreign parent is visible immediately.
 func TestEndOfAForeignParentShows(t *testing.T) {
 	c := newWorld(t, 1).Clock()
 	parent, cancel := context.WithCancelCause(background)
@@ -192,8 +190,7 @@ func TestEndOfAForeignParentShows(t *testing.T) {
 	}
 }
 
-// A script of sleeps, timeouts and cancels has the same result in a world as in
-// real time, where it is run in a bubble.
+// A script of sleeps, timeouts and cancels has the same result in a world as in real time, where it runs in a bubble.
 func TestWorldAgreesWithRealTime(t *testing.T) {
 	for seed := range uint64(1000) {
 		var real, virtual []string
@@ -207,8 +204,8 @@ func TestWorldAgreesWithRealTime(t *testing.T) {
 	}
 }
 
-// script makes contexts below each other, ends some, sleeps on others, and notes
-// what it sees. No two instants in it are the same.
+// script creates nested contexts, ends some, sleeps on others, and logs the results. No two instants in it are the
+// same.
 func script(c clock.Clock, seed uint64) (log []string) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	begin := c.Now()
@@ -236,7 +233,7 @@ func script(c clock.Clock, seed uint64) (log []string) {
 		case 3:
 			if len(cancels) > 0 {
 				cancels[r.IntN(len(cancels))]()
-				_ = c.Sleep(background, unique) // so that everybody notices
+				_ = c.Sleep(background, unique) // so that every goroutine notices
 			}
 		case 4:
 			err := c.Sleep(parent, d)
@@ -255,11 +252,11 @@ func script(c clock.Clock, seed uint64) (log []string) {
 	return log
 }
 
-// rank of a goroutine of TestCancelWakesInOrder: a context of the clock tells
-// those below it before its own sleepers, and the others are found later.
+// rank returns the wake-up rank of a goroutine of TestCancelWakesInOrder: a context of the clock notifies contexts
+// below it before its own sleepers, and the others are found later.
 func rank(i int) int { return []int{1, 0, 2}[i%3] }
 
-// The context that Do gives is made when somebody asks for it; the clock does.
+// The context in Do is created lazily. The clock's methods create it.
 func TestDeadlineWithinDo(t *testing.T) {
 	w := newWorld(t, 1)
 	u, err := weir.New("api", weir.Policy{Timeouts: weir.Timeouts{Attempt: time.Minute}}, weir.Options{Clock: w.Clock(), Rand: w.Rand()})

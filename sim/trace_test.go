@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/sim"
 )
 
-// A trace is everything that happened in a world, with its instants.
+// A trace contains all events of a world, with their instants.
 type trace struct {
 	w     *sim.World
 	hash  hash.Hash
@@ -52,7 +52,7 @@ func (tr *trace) events() weir.Events {
 	}
 }
 
-// everything is a policy in which every part has something to do.
+// everything returns a policy that uses every feature.
 func everything() weir.Policy {
 	return weir.Policy{
 		Limits: []limit.Limit{
@@ -67,8 +67,7 @@ func everything() weir.Policy {
 	}
 }
 
-// story lets 50 workers call an upstream that throttles, fails, and is down for a
-// while, and returns what happened.
+// story lets 50 workers call an upstream that throttles, fails, and is down for a while, and returns the events.
 func story(t *testing.T, seed uint64) *trace {
 	w := sim.New(seed)
 	defer w.Close()
@@ -100,7 +99,7 @@ func story(t *testing.T, seed uint64) *trace {
 	return tr
 }
 
-// impatiently gives a call a deadline that it can hardly meet, if so asked.
+// impatiently gives a call a deadline that it can hardly meet, if really is set.
 func impatiently(w *sim.World, really bool, call func(context.Context) (int64, error)) (int64, error) {
 	if !really {
 		return call(background)

@@ -9,45 +9,43 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Behaviour is how an upstream answers. The zero Behaviour answers everything
-// at once.
+// A Behaviour describes how an upstream responds. The zero Behaviour answers every call immediately.
 type Behaviour struct {
-	Rate    bucket.Rate   // calls that it lets in, the rest is throttled; zero means all
-	Hint    bool          // a throttle says when there is room again
-	Latency time.Duration // of a call, half of it on the way there, without the work
-	Jitter  time.Duration // the most that chance adds to that
-	Work    time.Duration // a call keeps the upstream busy for so long, one after the other, even if its caller has left
-	Fails   float64       // the share of calls that fail by chance
+	Rate    bucket.Rate   // admitted calls, the others are throttled; zero means no limit
+	Hint    bool          // a throttle contains the time until there is room
+	Latency time.Duration // of a call without its work; half of it before the work
+	Jitter  time.Duration // the largest random addition to the latency
+	Work    time.Duration // how long a call keeps the upstream busy, one after the other, even if its caller has left
+	Fails   float64       // the share of calls that fail at random
 	Outages []Outage
 }
 
-// An Outage is a time in which an upstream does not do its work: from From, up
-// to but not at Until.
+// An Outage is a time in which an upstream does not work, from From until before Until.
 type Outage struct {
 	From, Until time.Duration
-	Stall       bool // it keeps what comes until the end; otherwise it fails it
+	Stall       bool // calls are kept until the end; otherwise they fail
 }
 
-// An Upstream is an API that is only played. Give its Call to weir.Do.
+// An Upstream is a simulated API. Pass its Call to weir.Do.
 type Upstream struct {
 	w      *World
 	b      Behaviour
 	line   bucket.Line
 	state  bucket.State
-	free   time.Duration // when all work that was let in is done
+	free   time.Duration // when all admitted work is done
 	counts Counts
 }
 
-// Counts is how many calls an upstream had and what it did with them.
+// Counts are the numbers of calls by result.
 type Counts struct {
 	Calls, OK, Throttled, Failed int64
 
-	// Left is how many callers went before their answer came. What was done for
-	// them counts among the others too, if their call had arrived.
+	// Left is the number of callers that left before their response. Their calls also count by result if they had
+	// arrived.
 	Left int64
 }
 
-// Upstream makes an upstream. It panics if the rate is not a valid one.
+// Upstream returns an upstream. It panics if the rate is invalid.
 func (w *World) Upstream(b Behaviour) *Upstream {
 	u := &Upstream{w: w, b: b}
 	if b.Rate != (bucket.Rate{}) {
@@ -60,10 +58,10 @@ func (w *World) Upstream(b Behaviour) *Upstream {
 	return u
 }
 
-// Counts is what happened so far.
+// Counts returns the counts so far.
 func (u *Upstream) Counts() Counts { return u.counts }
 
-// An answer is one that is not a success.
+// An answer is a response other than a success.
 type answer struct{ o outcome.Outcome }
 
 var _ outcome.Classifier = (*answer)(nil)
@@ -71,9 +69,8 @@ var _ outcome.Classifier = (*answer)(nil)
 func (a *answer) Error() string            { return "upstream: " + a.o.Code }
 func (a *answer) Outcome() outcome.Outcome { return a.o }
 
-// Call is one call. It returns its number among the successes, or the cause of
-// ctx's end, or an error that implements outcome.Classifier: throttled (code
-// "throttled") or failed (code "outage" or "fault").
+// Call makes one call. It returns its number among the successes, or the cause of ctx's end, or an error that
+// implements outcome.Classifier: throttled (code "throttled") or failed (code "outage" or "fault").
 func (u *Upstream) Call(ctx context.Context) (int64, error) {
 	u.counts.Calls++
 	trip := u.b.Latency + u.chance(u.b.Jitter)
@@ -87,7 +84,7 @@ func (u *Upstream) Call(ctx context.Context) (int64, error) {
 	return n, err
 }
 
-// arrive is what the upstream does with a call, and when that is done.
+// arrive returns the result of a call that arrives now, and when it is ready.
 func (u *Upstream) arrive() (n int64, done time.Duration, err error) {
 	now := u.w.now
 	if !u.admit() {
@@ -139,7 +136,7 @@ func (u *Upstream) outage(at time.Duration) (out, stalled bool) {
 	return false, false
 }
 
-// working is the first instant from at on that is in no stall.
+// working returns the first instant from at on without a stall.
 func (u *Upstream) working(at time.Duration) time.Duration {
 	for _, o := range u.b.Outages {
 		if o.Stall && o.From <= at && at < o.Until {

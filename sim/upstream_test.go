@@ -13,8 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/sim"
 )
 
-// calls makes calls at the instants, each in a goroutine of its own, and returns
-// what each got and when.
+// calls makes calls at the instants, each in its own goroutine, and returns the result and the time of each.
 func calls(t *testing.T, w *sim.World, u *sim.Upstream, timeout time.Duration, at ...time.Duration) []string {
 	got := make([]string, len(at))
 	for i, start := range at {

@@ -12,24 +12,22 @@ import (
 	"time"
 )
 
-// A World is some goroutines in a time of their own. Its methods are for the
-// goroutine that made it while it does not run, and for its own goroutines while
-// it does.
+// A World consists of goroutines with a virtual time. The goroutine that created it may call its methods while it
+// does not run. Its own goroutines may call them while it runs.
 type World struct {
 	now     time.Duration
-	until   time.Duration // where the present run ends
+	until   time.Duration // the end of the present run
 	seq     uint64
 	agenda  agenda
-	running *task // nil while nobody of the world runs
-	next    *task // whose turn it is
+	running *task // nil while no goroutine of the world runs
+	next    *task // the goroutine whose turn it is
 	tasks   map[*task]struct{}
-	foreign map[<-chan struct{}]*node // contexts not made by the clock that somebody waits for
+	foreign map[<-chan struct{}]*node // contexts not made by the clock, with waiting goroutines
 	closed  bool
 	rand    *rand.Rand
 }
 
-// New makes a world at instant 0. Everything that happens by chance in it comes
-// from the seed.
+// New returns a world at instant 0. The seed determines all random numbers in it.
 func New(seed uint64) *World {
 	return &World{
 		tasks:   make(map[*task]struct{}),
@@ -38,24 +36,22 @@ func New(seed uint64) *World {
 	}
 }
 
-// Rand is the world's source of chance, to be used by its goroutines only.
+// Rand returns the world's random numbers. Only its goroutines may use them.
 func (w *World) Rand() *rand.Rand { return w.rand }
 
-// Now is the present instant.
+// Now returns the present instant.
 func (w *World) Now() time.Duration { return w.now }
 
-// ErrDeadlock means that goroutines are left which all sleep for ever.
+// ErrDeadlock means that all remaining goroutines sleep forever.
 var ErrDeadlock = errors.New("deadlock: nobody will ever wake")
 
-// Run lets the goroutines run until all have returned. It returns an
-// ErrDeadlock if some never will.
+// Run lets the goroutines run until all have returned. It returns an ErrDeadlock if some never will.
 //
-// A panic in one of them ends the run and comes out of Run as a *Panic; one that
-// ends itself with runtime.Goexit, as testing.T.FailNow does, ends the caller of
-// Run in the same way.
+// A panic in one of them ends the run, and Run panics with a *Panic. If one ends itself with runtime.Goexit, as
+// testing.T.FailNow does, Run ends its caller in the same way.
 func (w *World) Run() error { return w.RunUntil(forever) }
 
-// RunUntil is Run up to the instant and including it. The run can be continued.
+// RunUntil is Run up to and including an instant. The run can be continued.
 func (w *World) RunUntil(at time.Duration) error {
 	if w.running != nil || w.closed {
 		panic("sim: Run within the world, or after Close")
@@ -74,7 +70,7 @@ func (w *World) RunUntil(at time.Duration) error {
 	return w.over()
 }
 
-// over is how a run ended in which nothing is left to do until its end.
+// over returns the result of a run without further events.
 func (w *World) over() error {
 	if w.until != forever {
 		w.now = max(w.now, w.until)
@@ -86,7 +82,7 @@ func (w *World) over() error {
 	return fmt.Errorf("%w: %s", ErrDeadlock, w.sleepers())
 }
 
-// sleepers says where those were started who are left.
+// sleepers describes where the remaining goroutines were started.
 func (w *World) sleepers() string {
 	count := make(map[string]int)
 	for t := range w.tasks {
@@ -101,8 +97,8 @@ func (w *World) sleepers() string {
 	return strings.Join(places, ", ")
 }
 
-// Close ends the goroutines that are left, wherever they sleep, by a panic that
-// runs their deferred functions and that they must not recover from.
+// Close ends the remaining goroutines, wherever they sleep, by a panic that runs their deferred functions. They must
+// not recover from it.
 func (w *World) Close() {
 	if w.closed {
 		return
@@ -118,9 +114,8 @@ func (w *World) Close() {
 	}
 }
 
-// advance moves time to the next instant at which a goroutine is due, ending
-// what times out on the way, and takes it from the agenda. It returns nil if
-// there is none in this run.
+// advance moves time to the next instant at which a goroutine is due, ends timeouts on the way, and removes the
+// goroutine from the agenda. It returns nil if there is none in this run.
 func (w *World) advance() *task {
 	for {
 		w.watch()
@@ -137,14 +132,14 @@ func (w *World) advance() *task {
 	}
 }
 
-// plan puts an event on the agenda, behind all others of its instant.
+// plan puts an event on the agenda, after all others of its instant.
 func (w *World) plan(e *event, at time.Duration) {
 	w.seq++
 	e.at, e.seq = at, w.seq
 	w.agenda.add(e)
 }
 
-// after is the instant d from now.
+// after returns the instant d from now.
 func (w *World) after(d time.Duration) time.Duration {
 	if d > forever-w.now {
 		return forever

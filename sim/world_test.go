@@ -28,7 +28,7 @@ func run(t testing.TB, w *sim.World) {
 
 var background = context.Background()
 
-// sleep sleeps in a goroutine for which nothing can end early.
+// sleep sleeps in a goroutine in which nothing ends the sleep early.
 func sleep(w *sim.World, d time.Duration) {
 	if err := w.Clock().Sleep(background, d); err != nil {
 		panic(err)
