@@ -21,13 +21,15 @@ import (
 // call that lacks room lowers t to what the slots need, on condition that t is as it was seen: then the slots have been seen,
 // too.
 //
-// Attribute m is the instant at which the history began. The slot that ends there stands for all that was granted before,
-// and older slots count no more. Attribute x is t without what came back, as far as the slots know: another value shows
+// Attribute m is the end of the first slot. It stands for all that was granted before, and older slots count no more. Nothing
+// is added to a slot that ends before m: a process that has not seen m rise is refused, and asks again. Attribute x is t without what came back, as far as the slots know: another value shows
 // that a process of an earlier version has taken something, and the history must begin again.
 type history struct {
 	slots []past   // the oldest first; as seen, less what comes back with this update
 	stale []string // attributes of slots that count no more
+	gone  []string // and of those that end before floor
 	since int64    // m
+	floor int64    // what m becomes: the end of the first slot that counts
 	newer int64    // no slot ends later
 	kept  bool     // slots are written
 	late  bool     // units came back that are worth more with a history
@@ -60,8 +62,9 @@ func (p *past) out(full int64) int64 {
 }
 
 const (
-	slotsPerFill = 40 // slots in the time in which a full bucket drains
-	slotsPerAge  = 72 // and at most in the time of a longer history
+	slotsPerFill = 60 // slots in the time in which a full bucket drains
+	slotsPerAge  = 72 // and at most in the time since a longer history began, if all had the length of the present one
+	goneTogether = 4  // so many slots that count no more are dropped at once
 )
 
 func (c *bucketCell) slotName(end int64) string {
@@ -120,9 +123,10 @@ func (c *bucketCell) weighHistory() {
 		}
 		sum += s.weight
 	}
+	h.floor = h.slots[first].end()
 	for _, s := range h.slots[:first] {
-		if s.back == 0 && s.end() < c.low {
-			h.stale = append(h.stale, c.slotName(s.place))
+		if s.back == 0 {
+			h.gone = append(h.gone, c.slotName(s.place))
 		}
 	}
 	h.slots = h.slots[first:]
@@ -155,15 +159,15 @@ func (c *bucketCell) begins() bool {
 	return c.history.late && !c.history.kept && c.axis && !c.now.rough && !c.vague() && c.level > c.rule.Meter.Cap/2
 }
 
-// slotPlace is the place of the present slot. Slots are as long as the age of the history demands, by powers of two, so that
-// calls share them.
+// slotPlace is the place of the present slot, which is never before one that has been used: a slot counts what was granted in later
+// slots. Slots are as long as the age of the history demands, by powers of two, so that calls share them.
 func (c *bucketCell) slotPlace() int64 {
 	m := &c.rule.Meter
 	grain := max(1, m.Cap/m.Drain/slotsPerFill)
 	for s := c.history.slots; len(s) > 0 && grain < (c.high-s[0].end())/slotsPerAge; {
 		grain *= 2
 	}
-	end := max((c.high/grain+1)*grain, c.at0+1, c.history.since)
+	end := max((c.high/grain+1)*grain, c.at0+1, c.history.since, c.history.newer)
 	out := min(outShares, ceilDiv(c.floor(), max(1, m.Cap/outShares)))
 	return end<<outBits | out
 }
@@ -197,9 +201,15 @@ func (c *bucketCell) writeHistory(u *update, net, gap int64) {
 	case !h.kept:
 		u.same(c.item, x)
 	default:
-		u.same(c.item, m)
 		if net > 0 {
 			h.place = c.slotPlace()
+			most := h.place >> outBits
+			if len(h.gone) >= goneTogether { // one of the processes that do so at once succeeds
+				most = h.floor
+				u.setNumber(m, strconv.FormatInt(most, 10))
+				h.stale = append(h.stale, h.gone...)
+			}
+			u.needs(m, "<=", u.number(strconv.FormatInt(most, 10)))
 		}
 		if net+gap > 0 {
 			u.addNumber(x, strconv.FormatInt(net+gap, 10))

@@ -70,10 +70,11 @@ func TestTableReturnsNeverExceedTheLimit(t *testing.T) {
 			var calls []*lateCall
 			id, begun := uint64(0), false
 			for step := range 400 {
-				hand.Advance(1 + time.Duration(rng.Int64N(int64(fill/20))))
+				most := fill / 20
 				if rng.IntN(150) == 0 {
-					hand.Advance(time.Duration(rng.Int64N(int64(2 * fill))))
+					most = 2 * fill
 				}
+				hand.Advance((1 + time.Duration(rng.Int64N(most.Microseconds()))) * time.Microsecond) // limits know no less than 1 us
 				now := hand.Now()
 				var settle []fleet.Settlement
 				many := 8
