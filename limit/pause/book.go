@@ -12,9 +12,8 @@ import (
 // A Book holds the pauses of one upstream as this process knows them. The zero Book is empty. While it is empty, it
 // costs a call one atomic load. It is safe for concurrent use.
 //
-// Each pause and each lift has a stamp: microseconds of the store's clock, as far as that is known, and later than
-// any stamp that this process had seen. So an order that follows another one has a later stamp, whatever the clocks
-// show.
+// Each pause and each lift has a stamp: microseconds of the store's clock, as well as it is known, and later than any
+// stamp that this process had seen. So an order that follows another one has a later stamp, even if clocks differ.
 type Book struct {
 	last  atomic.Int64 // latest end of a pause
 	unmet atomic.Bool
@@ -110,7 +109,7 @@ func (b *Book) Add(now time.Duration, of Subject, why Reason, s Span) bool {
 	if s.Until <= e.Spans[why].Sure() {
 		return true
 	}
-	e.Spans[why] = join(e.Spans[why], s) // what was heard may end later here, but sooner for others
+	e.Spans[why] = join(e.Spans[why], s) // another process's pause may end later here, but sooner elsewhere
 	b.keep(of, e)
 	if why != Here {
 		b.changes++
@@ -118,7 +117,7 @@ func (b *Book) Add(now time.Duration, of Subject, why Reason, s Span) bool {
 	return true
 }
 
-// Lift ends the pauses of a subject and of all its parts, or only those in this process if here is set. It returns
+// Lift ends the pauses of a subject and of all its parts. If here is set, it does so in this process only. It returns
 // the subjects that were paused.
 func (b *Book) Lift(now time.Duration, of Subject, here bool) (lifted []Subject) {
 	b.mu.Lock()
@@ -157,7 +156,7 @@ func (b *Book) drop(now time.Duration, by Subject, stamp int64) (lifted []Subjec
 }
 
 // Hear applies the pauses, in instants of this process, and lifts of other processes. It returns the subjects that
-// are paused longer than before, and those that are no longer paused.
+// are paused longer than before, and the subjects that are no longer paused.
 func (b *Book) Hear(now time.Duration, said Set) (paused, lifted []Subject) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -187,15 +186,15 @@ func (b *Book) hear(now time.Duration, of Subject, o *Entry) (longer bool) {
 	lifted, before := max(b.by.Lifted(of), b.here(of)), e.Until()
 	for i := range o.Spans {
 		if s := o.Spans[i]; s.Until > now && s.At > lifted {
-			// Merge also with a pause that began here: it may hide another one that ended no later by the store's
-			// clock, as far as that was known.
+			// Also merge with a pause that began here. It may hide another pause that ended no later by the store's
+			// clock, as well as that was known.
 			if e.Spans[i].Until <= now {
 				e.Spans[i] = Span{}
 			}
 			e.Spans[i] = join(e.Spans[i], s)
 		}
 	}
-	if e.Until() > max(before, now) { // perhaps by what the clocks are not known by
+	if e.Until() > max(before, now) { // possibly only by the uncertainty of the clocks
 		b.keep(of, e)
 		return true
 	}
@@ -247,7 +246,7 @@ func (b *Book) room(now time.Duration) bool {
 		return true
 	}
 	if now < b.full {
-		return false // each of those for whom there is no room would look at all of them
+		return false // otherwise each call without room would examine all pauses
 	}
 	b.by.Settle(now, b.old(now))
 	b.full = math.MaxInt64

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A later answer that asks for less does not end what an earlier one asked for.
+// A later hint with a shorter wait does not shorten an earlier one.
 func TestAPauseIsNeverMadeShorter(t *testing.T) {
 	for _, why := range []Reason{Rate, Quota, Hand, Here} {
 		var b Book
@@ -22,7 +22,7 @@ func TestAPauseIsNeverMadeShorter(t *testing.T) {
 	}
 }
 
-// What is said after hearing of a lift was said after it, whatever the clocks show.
+// A pause that starts after a lift was received has a later stamp, even if clocks differ.
 func TestStampsFollowWhatWasHeard(t *testing.T) {
 	now := time.Hour
 	for _, ahead := range []time.Duration{0, time.Millisecond, time.Minute} {
@@ -38,7 +38,7 @@ func TestStampsFollowWhatWasHeard(t *testing.T) {
 				t.Errorf("lifted %v ahead: %v is not held: %+v", ahead, of, e)
 			}
 		}
-		// And a lift lifts what others say is of a time to come.
+		// A lift also ends pauses with stamps in the future.
 		b.Hear(now, Set{OfPool("q"): {Spans: [Reasons]Span{{Until: 2 * now, At: int64((now + ahead + time.Second) / time.Microsecond), By: "other"}}}})
 		if lifted := b.Lift(now, All(), false); len(lifted) != 3 {
 			t.Errorf("%v ahead: lifted %v", ahead, lifted)
@@ -46,8 +46,8 @@ func TestStampsFollowWhatWasHeard(t *testing.T) {
 	}
 }
 
-// A pause that ends after one that was heard, but not for certain after it by the clocks of
-// others, is told to them, and makes the one that was heard no shorter here.
+// A pause may end after a received one, but not certainly by the clocks of other processes. It is then shared with
+// them, and does not shorten the received one here.
 func TestWhatOthersMayHoldShorterIsToldThem(t *testing.T) {
 	const until, slack = time.Minute, 50 * time.Millisecond
 	for _, why := range []Reason{Rate, Quota, Hand} {
@@ -63,7 +63,7 @@ func TestWhatOthersMayHoldShorterIsToldThem(t *testing.T) {
 			if s.Until != until || told != (sooner < slack) || told != s.Fresh || told && s.Sure() != until-sooner {
 				t.Errorf("%v, given to end %v before what was heard: %+v, told %v", why, sooner, s, told)
 			}
-			// It stays to be told when the other pause is heard again, by a better clock.
+			// It stays marked for sharing when the other pause is received again, by a better clock.
 			heard.Spans[why].Until += time.Millisecond
 			heard.Spans[why].Slack += time.Millisecond
 			b.Hear(3*time.Second, Set{All(): heard})

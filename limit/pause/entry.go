@@ -34,13 +34,13 @@ type Span struct {
 	Fresh bool // it began here, and was not read back from the store yet
 }
 
-// Sure returns the instant until which the pause holds in every process that has it.
+// Sure returns the instant until which the pause certainly holds in every process that knows it.
 func (s *Span) Sure() time.Duration { return s.Until - s.Slack }
 
 // Same reports whether two spans are the same pause, perhaps by different clocks.
 func (s *Span) Same(o *Span) bool { return s.At == o.At && s.By == o.By }
 
-// join merges two pauses. The result ends with the later one. Its identity is that of the pause that surely holds
+// join merges two pauses. The result ends with the later one. Its identity comes from the pause that surely holds
 // longer, so that the other need not be shared any more.
 func join(a, b Span) Span {
 	if a.Until == 0 || b.Until != 0 && (b.Sure() > a.Sure() || b.Sure() == a.Sure() && b.At >= a.At) {
