@@ -1,11 +1,10 @@
-// Command campaigns says which tests try more where WEIR_LONG is set: those that come to
-// internal/test/campaign, by whatever way. It prints them, and their packages, as arguments
-// of go test.
+// Command campaigns lists the tests that try more if WEIR_LONG is set: the tests that use internal/test/campaign
+// directly or indirectly. It prints them, and their packages, as arguments of go test.
 //
 //	cd tools && go run ./campaigns
 //
-// Ways are followed by name and not by type, so that one test too many may be named. Those by
-// methods are followed within a package only, those by functions into others, too.
+// Uses are followed by name and not by type, so the list may contain too many tests. Uses of methods are followed
+// within a package only, uses of functions also into other packages.
 package main
 
 import (
@@ -26,7 +25,7 @@ import (
 
 const module = "github.com/seed1158cd35/weir"
 
-// campaign is where the tests are told how long to try.
+// campaign is the package that determines how long a test tries.
 const campaign = "internal/test/campaign"
 
 func main() {
@@ -40,16 +39,16 @@ func main() {
 	fmt.Println(strings.Join(args, " "))
 }
 
-// A name is declared in a directory of the tree. That of a method begins with a point, whatever its type.
+// A name is declared in a directory of the tree. The name of a method begins with a dot, for any type.
 type name struct{ dir, name string }
 
-// A tree has the names that each name uses, and which of them are tests.
+// A tree contains the names that each name uses, and the names of tests.
 type tree struct {
 	uses  map[name][]name
 	tests []name
 }
 
-// arguments are those of go test for the tests that come to campaign, in all directories but some.
+// arguments returns the arguments of go test for the tests that use campaign, in all directories except some.
 func arguments(files fs.FS, without ...string) ([]string, error) {
 	t := tree{uses: map[name][]name{}}
 	if err := fs.WalkDir(files, ".", func(file string, d fs.DirEntry, err error) error {
@@ -107,7 +106,7 @@ func (t *tree) read(files fs.FS, file string) error {
 	return nil
 }
 
-// importsOf has the directories of the packages of the tree that a file imports, by the names they have in it.
+// importsOf returns the directories of the tree's packages that a file imports, by their names in the file.
 func importsOf(f *ast.File) map[string]string {
 	all := map[string]string{}
 	for _, i := range f.Imports {
@@ -166,7 +165,7 @@ func usedIn(d ast.Node, dir string, imports map[string]string) (all []name) {
 	return all
 }
 
-// comes are the names from which there is a way to campaign.
+// comes returns the names that use campaign directly or indirectly.
 func (t *tree) comes() map[name]bool {
 	usedBy := map[name][]name{}
 	var reached []name

@@ -1,2 +1,2 @@
-// Package deploy holds a test of what is applied to Kubernetes, against its own types.
+// Package deploy tests the Kubernetes objects against Kubernetes' own types.
 package deploy

@@ -28,7 +28,7 @@ func read[T any](t *testing.T, name string) *T {
 	return to
 }
 
-// Every object has fields that Kubernetes knows, and what they name in each other is there.
+// Objects have only fields that Kubernetes knows, and the objects that they reference exist.
 func TestObjectsFitEachOther(t *testing.T) {
 	d, s, b := read[apps.Deployment](t, "deployment.yaml"), read[core.Service](t, "service.yaml"), read[policy.PodDisruptionBudget](t, "disruption.yaml")
 	k := read[struct {
@@ -82,7 +82,7 @@ func TestObjectsFitEachOther(t *testing.T) {
 	mounts(t, d, k.ConfigMapGenerator[0].Name)
 }
 
-// probes checks that what Kubernetes asks is what weir answers: alive or not, which it restarts, and ready or not.
+// probes checks that Kubernetes uses weir's probes: /livez for restarts, and /readyz for readiness.
 func probes(t *testing.T, c *core.Container, ports map[string]int32) {
 	for path, all := range map[string][]*core.Probe{"/livez": {c.StartupProbe, c.LivenessProbe}, "/readyz": {c.ReadinessProbe}} {
 		for _, p := range all {
@@ -102,7 +102,7 @@ func probes(t *testing.T, c *core.Container, ports map[string]int32) {
 	}
 }
 
-// mounts checks that a pod has what it reads, writes nothing else, and is not root.
+// mounts checks that a pod can read its files, writes no other files, and is not root.
 func mounts(t *testing.T, d *apps.Deployment, config string) {
 	spec := d.Spec.Template.Spec
 	c := spec.Containers[0]

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// alone are the exported names that only their own package uses, or its internal tests.
-// Names that follow from others are not asked for: fields, methods, and what an exported name of
-// another package shows of them.
+// alone returns the exported names that only their own package, or its internal tests, use. Names that follow from
+// other names are not checked: fields, methods, and types in the signatures of used names.
 func alone(rooms []room) (all []string) {
 	used := make(map[string]bool)
 	for _, r := range rooms {
@@ -36,8 +35,8 @@ func alone(rooms []room) (all []string) {
 	return all
 }
 
-// isOfList reports whether a name is a value of an exported type: a list is whole, whoever
-// uses which of it.
+// isOfList reports whether a name is a constant of an exported type. Such a list is complete, even if some values are
+// unused.
 func isOfList(o types.Object) bool {
 	c, ok := o.(*types.Const)
 	if !ok {
@@ -47,8 +46,8 @@ func isOfList(o types.Object) bool {
 	return ok && named.Obj().Exported()
 }
 
-// A viewer notes the types of a package that what it exports shows: who calls a function has
-// the type of its result, though the name of that stands nowhere in the caller's code.
+// A viewer records the types of a package that its exported names expose: a caller of a function uses the type of its
+// result, even if its code does not contain the type's name.
 type viewer struct {
 	of    *types.Package
 	shown map[types.Object]bool
@@ -91,7 +90,7 @@ func (v *viewer) name(o types.Object) {
 	}
 }
 
-const deepest = 6 // types within types
+const deepest = 6 // nesting of types
 
 func (v *viewer) see(t types.Type, depth int) {
 	if depth > deepest {

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// An arrow leads from a box to another one, of which something is named in it.
+// An arrow leads from a box to another box that it references.
 type arrow struct{ from, to string }
 
-// arrows are those between the boxes of the tree, which are its folders at the top and the files of the root; or, of
-// another package, its files.
+// arrows returns the references between boxes. The boxes of the tree are the top-level folders and the root's files.
+// The boxes of another package are its files.
 func arrows(rooms []room, of string) map[arrow]bool {
 	all := make(map[arrow]bool)
 	for _, r := range plain(rooms) {
@@ -36,7 +36,7 @@ func arrows(rooms []room, of string) map[arrow]bool {
 	return all
 }
 
-// box is where a file stands: in a folder at the top, or by itself.
+// box returns the box of a file: its top-level folder, or the file itself.
 func box(path, of, file string) string {
 	if path == of {
 		return filepath.Base(file)
@@ -48,9 +48,9 @@ func box(path, of, file string) string {
 	return top
 }
 
-// back is how many arrows run back up where the boxes stand in the best order that is found: from an order by what each
-// names and is named by (Eades, Lin, Smyth: A fast and effective heuristic for the feedback arc set problem, 1993), each box
-// is moved to where fewest run up, until no move helps.
+// back returns how many arrows run back up in the best order found. It starts with an order by outgoing and incoming
+// references (Eades, Lin, Smyth: A fast and effective heuristic for the feedback arc set problem, 1993). Then it
+// moves each box to the place with the fewest upward arrows, until no move helps.
 func back(all map[arrow]bool) int {
 	order := eades(all)
 	for better := true; better; {
@@ -72,11 +72,11 @@ func back(all map[arrow]bool) int {
 	return n
 }
 
-// settle moves a box to the place where fewest arrows run up, and reports whether it was at another one.
+// settle moves a box to the place with the fewest upward arrows, and reports whether it has moved.
 func settle(order []string, b string, all map[arrow]bool) bool {
 	was := slices.Index(order, b)
 	rest := slices.Delete(slices.Clone(order), was, was+1)
-	cost := 0 // at the top, all that name it run up
+	cost := 0 // at the top, all references to it run up
 	for _, o := range rest {
 		cost += bit(all[arrow{o, b}])
 	}
@@ -100,8 +100,8 @@ func bit(b bool) int {
 	return 0
 }
 
-// eades takes away, one after the other, boxes that name no other, which stand last, those that none names, which stand
-// first, and else that which names most more than name it.
+// eades removes boxes one after the other: sinks, which go last, sources, which go first, and otherwise the box with
+// the largest excess of outgoing references.
 func eades(all map[arrow]bool) []string {
 	out, in := make(map[string]int), make(map[string]int)
 	left := make(map[string]bool)

@@ -15,7 +15,7 @@ type room struct {
 	*packages.Package
 }
 
-// load reads all packages of the module, with their tests.
+// load loads all packages of the module, with their tests.
 func load(tree string) ([]room, error) {
 	mode := packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps
 	all, err := packages.Load(&packages.Config{Mode: mode, Dir: tree, Tests: true}, "./...")
@@ -35,7 +35,7 @@ func load(tree string) ([]room, error) {
 	return rooms, nil
 }
 
-// within is the path of a package in the module; "." is the root.
+// within returns the path of a package in the module; "." is the root.
 func within(pkg string) string {
 	if path := strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/"); path != "" {
 		return path
@@ -43,7 +43,7 @@ func within(pkg string) string {
 	return "."
 }
 
-// plain are the rooms without their tests.
+// plain returns the rooms without their tests.
 func plain(rooms []room) (all []room) {
 	for _, r := range rooms {
 		if r.ID == r.PkgPath {
@@ -53,7 +53,7 @@ func plain(rooms []room) (all []room) {
 	return all
 }
 
-// servesTests reports whether a package is no part of what users get.
+// servesTests reports whether a package is not a part of the product.
 func servesTests(path string) bool {
 	return strings.HasPrefix(path, "internal/test/") || strings.HasPrefix(path, "internal/mutants") ||
 		strings.HasPrefix(path, "cmd/weir-demo") || strings.HasPrefix(path, "examples") || path == "fleet/storetest" || path == "delivery/deliverytest"

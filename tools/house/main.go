@@ -1,5 +1,5 @@
-// Command house measures how the tree is built: what stands in it, how much of that is
-// comments, which functions have too many ways through them, and which exported names nobody uses.
+// Command house measures the structure of the tree: its size, the share of comments, functions that are too complex,
+// and unused exported names.
 //
 //	cd tools && go run ./house
 package main
@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// run writes what there is, and counts what is not as it should be.
+// run writes the measurements, and returns the number of violations.
 func run(w io.Writer, tree string) (wrong int, err error) {
 	pkgs, err := load(tree)
 	if err != nil {

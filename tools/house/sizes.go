@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// core are the packages whose comments are promises to all others.
+// core lists the packages whose comments are a contract for all others.
 var core = []string{".", "outcome", "clock", "limit", "limit/bucket", "limit/line", "limit/inflight", "limit/pause", "limit/adaptive", "breaker", "retry", "cascade", "fleet", "internal/counter"}
 
-// A size is how many lines of a package are code and how many are comments; empty ones are neither.
+// A size is the number of code and comment lines of a package. Empty lines are not counted.
 type size struct {
 	path           string
 	code, comments int
@@ -68,7 +68,7 @@ func (s *size) add(file string) {
 	}
 }
 
-// decision tells of the types that a decision goes through.
+// decision writes the sizes of the types that take part in a decision.
 func decision(w io.Writer, rooms []room) {
 	for _, r := range plain(rooms) {
 		for _, name := range map[string][]string{".": {"Permit", "Upstream"}, "limit": {"Limiter"}}[r.path] {

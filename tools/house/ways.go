@@ -6,7 +6,7 @@ import (
 	"github.com/fzipp/gocyclo"
 )
 
-// ways are the functions of the tree, tests apart, with more than so many ways through them.
+// ways returns the functions of the tree, without tests, with a cyclomatic complexity above most.
 func ways(tree string, most int) gocyclo.Stats {
 	all := gocyclo.Analyze([]string{tree}, nil)
 	var found gocyclo.Stats

@@ -56,7 +56,7 @@ func TestBoth(t *testing.T) {
 }
 `
 
-// The two never meet in the test, and are found all the same.
+// The two goroutines never collide in the test, but the inversion is found.
 func TestFindsLocksTakenInBothOrders(t *testing.T) {
 	root := t.TempDir()
 	files := map[string]string{"go.mod": "module m\n\ngo 1.26.0\n", "go.sum": "", "m.go": inverted, "m_test.go": innocent}

@@ -1,17 +1,16 @@
-// Command locks runs tests with a detector of lock-order inversions in place of sync's
-// mutexes: two locks that are taken in one order here and in the other there wait for
-// each other for ever when the two places meet, and until then no test notices.
+// Command locks runs tests with a detector of lock-order inversions instead of sync's mutexes. If two locks are taken
+// in different orders at two places, both places wait for each other forever when they collide. Until then no test
+// notices that.
 //
 //	cd tools && go run ./locks ./limit ./breaker/...
 //
-// The tree is not changed and its modules do not grow: every file that names sync.Mutex or
-// sync.RWMutex is rewritten beside the tree, go test takes it from there by -overlay, and
-// the detector (github.com/sasha-s/go-deadlock) stands in a go.mod that is a copy of the
-// tree's, at the version that tools/go.mod names. A test during which two locks are taken
-// in both orders, or one twice by the same goroutine, ends its package with both stacks.
+// The tree is not changed and its modules do not grow. Every file that uses sync.Mutex or sync.RWMutex is rewritten
+// to a copy, which go test uses by -overlay. The detector (github.com/sasha-s/go-deadlock) is added to a copy of the
+// tree's go.mod, at the version in tools/go.mod. If a test takes two locks in both orders, or one lock twice in the
+// same goroutine, its package fails with both stacks.
 //
-// Only the order is watched, not how long a lock is waited for: that would go by timers,
-// which in a synctest bubble are over at once.
+// Only the order is checked, not how long a goroutine waits for a lock: timers for that would fire immediately in a
+// synctest bubble.
 package main
 
 import (
@@ -84,8 +83,7 @@ type (
 func init() { deadlock.Opts.DeadlockTimeout = 0 }
 `
 
-// writeOverlay rewrites beneath dir every file of the tree that names a mutex, and writes
-// what -overlay wants.
+// writeOverlay writes a rewritten copy of every file of the tree that uses a mutex to dir, and the file for -overlay.
 func writeOverlay(root, dir string) (path string, n int, err error) {
 	replace := make(map[string]string)
 	put := func(of string, text []byte) error {
@@ -124,8 +122,7 @@ func writeOverlay(root, dir string) (path string, n int, err error) {
 	return path, n, cmp.Or(err, jsonErr, os.WriteFile(path, raw, 0o600))
 }
 
-// writeMod writes a copy of the tree's go.mod that has the detector, too, as it stands in
-// this module.
+// writeMod writes a copy of the tree's go.mod with the detector, at the version of this module.
 func writeMod(root, dir string) (path string, err error) {
 	path = filepath.Join(dir, "go.mod")
 	for _, name := range []string{"go.mod", "go.sum"} {

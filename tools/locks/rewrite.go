@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// watched are the types of package sync that the detector stands in for.
+// watched are the types of package sync that the detector replaces.
 var watched = []string{"Mutex", "RWMutex"}
 
-// rewrite is the text of a file with the detector's mutexes in place of sync's, nil if it
-// has none. Lines keep their numbers.
+// rewrite returns the text of a file with the detector's mutexes instead of sync's, nil if it uses none. Line numbers
+// do not change.
 func rewrite(file string, text []byte, detector string) ([]byte, error) {
 	files := token.NewFileSet()
 	f, err := parser.ParseFile(files, file, text, parser.ParseComments)
@@ -57,7 +57,7 @@ func rewrite(file string, text []byte, detector string) ([]byte, error) {
 	return apply(text, edits), nil
 }
 
-// importOf is how a file imports a package, and under which name.
+// importOf returns how a file imports a package, and its name in the file.
 func importOf(f *ast.File, path string) (name string, spec *ast.ImportSpec) {
 	for _, s := range f.Imports {
 		if p, err := strconv.Unquote(s.Path.Value); err != nil || p != path {
@@ -71,7 +71,7 @@ func importOf(f *ast.File, path string) (name string, spec *ast.ImportSpec) {
 	return "", nil
 }
 
-// grouped reports whether an import stands between parentheses.
+// grouped reports whether an import is in a parenthesized group.
 func grouped(f *ast.File, spec *ast.ImportSpec) bool {
 	for _, d := range f.Decls {
 		if g, ok := d.(*ast.GenDecl); ok && slices.Contains(g.Specs, ast.Spec(spec)) {
@@ -81,7 +81,7 @@ func grouped(f *ast.File, spec *ast.ImportSpec) bool {
 	return false
 }
 
-// An edit puts a text in place of the bytes from one offset to another.
+// An edit replaces the bytes between two offsets.
 type edit struct {
 	from, to int
 	text     string

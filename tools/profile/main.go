@@ -1,5 +1,4 @@
-// Profile makes one profile of several, for the compiler: where the processor time of weir serve goes. It leaves out
-// what says where and when they were taken.
+// Profile merges CPU profiles of weir serve into one for the compiler. It removes where and when they were recorded.
 //
 //	go run ./profile OUT IN...
 package main

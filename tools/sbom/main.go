@@ -1,5 +1,5 @@
-// Command sbom writes what a program of Go was built from as a bill of materials of CycloneDX 1.6: the modules that
-// the program says of itself, and nothing of this machine or of now.
+// Command sbom writes a CycloneDX 1.6 bill of materials of a Go program: the modules in its build information,
+// without data about this machine or the present time.
 //
 //	sbom -version 0.3.0 -time 1700000000 FILE > FILE.cdx.json
 package main
@@ -64,7 +64,7 @@ func write(to io.Writer, file, version string, at time.Time) error {
 	return cdx.NewBOMEncoder(to, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cdx.SpecVersion1_6)
 }
 
-// purl is the address of a module among packages.
+// purl returns the package URL of a module.
 func purl(module, version string) string {
 	if version == "" {
 		return "pkg:golang/" + module
@@ -72,7 +72,7 @@ func purl(module, version string) string {
 	return "pkg:golang/" + module + "@" + version
 }
 
-// uuid is one of version 8, made of a sum, so that the same program has the same.
+// uuid returns a version 8 UUID from a hash, so that the same program has the same UUID.
 func uuid(sum [sha256.Size]byte) string {
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80
 	return fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])

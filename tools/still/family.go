@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// A process is one that runs, and in which state, as proc(5) says it.
+// A process is a running process with its state from proc(5).
 type process struct {
 	pid   int
 	state byte
 }
 
-// family is a process and all that it has started, and what those have.
+// family returns a process and all its descendants.
 func family(root int) (all []process) {
 	children := make(map[int][]process)
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -37,7 +37,7 @@ func family(root int) (all []process) {
 	return all
 }
 
-// readStat reads /proc/PID/stat: the name of a process stands in brackets, and may hold any.
+// readStat parses /proc/PID/stat. The name of a process is in parentheses, and may itself contain parentheses.
 func readStat(file string) (p process, parent int, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -52,6 +52,6 @@ func readStat(file string) (p process, parent int, err error) {
 
 func signals(all []process, s syscall.Signal) {
 	for _, p := range all {
-		_ = syscall.Kill(p.pid, s) // or it has ended
+		_ = syscall.Kill(p.pid, s) // it may have ended
 	}
 }

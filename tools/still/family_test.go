@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A process is found with what it has started; both stand still for as long as they are to, and go on.
+// A process is found with its child. Both stop for the given time, and then continue.
 func TestAFamilyStandsStill(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "sleep 600 & echo; wait")
 	out, err := cmd.StdoutPipe()

@@ -1,12 +1,13 @@
 //go:build linux
 
-// Still runs tests on a machine that stands still now and then, as virtual machines do: each test, with every process that it has
-// started, is stopped for longer than most patience is, and goes on. What fails depends on speed, or says that weir does.
+// Still runs tests on a machine that stalls now and then, like a virtual machine. Each test, with every process that
+// it has started, is stopped for longer than most timeouts, and continues. Tests that fail depend on speed, or show
+// that weir does.
 //
 //	go run ./still [-race] [-for 20m] [-stop 1.2s] [-every 8s] [-at-once 6] [-skip RE] [-run RE] DIR [PACKAGE...]
 //
-// Packages are those of the module in DIR, "./..." if none is named. The output of what fails is printed, and at the end how often
-// each package ran and failed.
+// Packages belong to the module in DIR, and default to "./...". The output of failures is printed, and at the end how
+// often each package ran and failed.
 package main
 
 import (
@@ -28,14 +29,14 @@ import (
 	"time"
 )
 
-// A config is how tests are run.
+// A config configures how tests run.
 type config struct {
 	race        bool
 	lasts       time.Duration
-	stop, every time.Duration // how long a stop is, and how far apart two of them are, on average
+	stop, every time.Duration // duration of a stop, and average interval between two stops
 	atOnce      int
 	skip, only  string
-	alone       time.Duration // how long one run of a package may take
+	alone       time.Duration // longest run of one package
 }
 
 // A suite is the test binary of a package.
@@ -82,7 +83,7 @@ func (c *config) main(ctx context.Context, args []string) error {
 	return c.runAll(ctx, all)
 }
 
-// build makes the test binaries of a module.
+// build builds the test binaries of a module.
 func (c *config) build(ctx context.Context, to, dir string, packages []string) (all []*suite, err error) {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
@@ -119,7 +120,7 @@ func (c *config) build(ctx context.Context, to, dir string, packages []string) (
 	return all, nil
 }
 
-// runAll runs one package after the other, and all of them again, until the time is up.
+// runAll runs all packages one after the other, repeatedly, until the time is up.
 func (c *config) runAll(ctx context.Context, all []*suite) error {
 	end := time.Now().Add(c.lasts)
 	var mu sync.Mutex
@@ -189,7 +190,7 @@ func (c *config) run(ctx context.Context, s *suite) ([]byte, error) {
 	}
 }
 
-// stands stops a process and all of its family for a while, but for those that a test has stopped itself.
+// stands stops a process and its family for a while, except processes that a test has stopped itself.
 func (c *config) stands(pid int) {
 	if c.stop <= 0 {
 		return
