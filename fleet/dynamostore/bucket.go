@@ -10,42 +10,39 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A bucketCell is a token bucket. It stands on an axis that the store's clock runs
-// along at Drain places a microsecond; a unit takes up Unit of them. Attribute t is the
-// first place that is free (a theoretical arrival time, in the words of GCRA), so that
-// taking units adds to it, whoever else does so at the same time, and time empties the
-// bucket without a write.
+// A bucketCell is a token bucket. Its axis consists of places. The store's clock passes Drain places per microsecond,
+// and a unit occupies Unit places. Attribute t is the first free place, which GCRA calls the theoretical arrival time.
+// Processes take units by adding to t, also concurrently. The bucket drains with time, without a write.
 //
-// When the bucket runs empty the next process that takes from it sets t anew, ahead of the
-// present by as much as the process is unsure of it, and notes in attribute b what it took for
-// the present: the base. From there on the bucket's time is the store's time plus an error
-// that stays the same until the next base. A process that has seen when the base was
-// written knows that time better than the store's, by its own clock.
+// When the bucket is empty, the next process that takes units sets t again. It starts from the upper bound of the
+// present, and writes that bound as the base in attribute b. From then on, the bucket's time is the store's time plus
+// an error that is constant until the next base. A process that has seen the base being written measures the bucket's
+// time with its own clock. It knows this time better than the store's.
 //
-// A process that takes something when there is little left also leaves, in attribute j, the bucket's time as
-// far as it was sure of that. Readers then know as much: so all see a unit at about the same instant, and
-// none of them always has it first.
+// A process that takes units of a bucket that is more than 1/16 full also writes a lower bound of the bucket's time, as
+// attribute j. Readers then have the same bound. So all processes see a new unit at about the same instant, and no
+// process always gets it first.
 //
-// Attribute g is the weight that has come back since the base: so much lower stands
-// what was taken before. Attribute o is for how long units are held; see hold.
+// Attribute g is the weight that was returned since the base. Earlier grants are now that much lower on the axis.
+// Attribute o is the longest time for which units are held: see hold.
 type bucketCell struct {
 	*view
 	have bool
-	base string // as it is in the item
-	at0  int64  // the instant in it
+	base string // attribute b
+	at0  int64  // the base's instant
 	pos  *big.Int
-	gone int64 // g
+	gone int64 // attribute g
 
 	low, high int64 // bounds of the bucket's time
-	ahead0    int64 // by how much the bucket's time is certainly ahead of what is said to be now
-	lagged    int64 // by how much low is lower for parts that were out
-	level     int64 // places from low to pos, up to Cap and debts; 0 or below if it is empty
-	axis      bool  // pos stands on the axis of the rule
-	weight    int64 // what is in the bucket if not
+	ahead0    int64 // how far the bucket's time is ahead of the label, at least
+	lagged    int64 // by how much low is lower because parts were out
+	level     int64 // places from low to pos, at most Cap and debts; 0 or less if the bucket is empty
+	axis      bool  // pos is on the axis of the rule
+	weight    int64 // the weight in the bucket if axis is false
 
 	hold                  hold
 	returned, owed, taken int64
-	fresh                 bool // it is written with a new base
+	fresh                 bool // the update writes a new base
 	lag                   int64
 	history               history
 }
@@ -55,7 +52,7 @@ func (c *bucketCell) name(letter string) string { return letter + c.view.at }
 func openBucket(v *view) cell {
 	c := &bucketCell{view: v, low: v.now.lo, high: v.now.label, axis: true, pos: new(big.Int), hold: v.hold(holdMemory)}
 	if m := &v.rule.Meter; times(c.hold.still(), m.Drain) > m.Cap-m.Unit {
-		c.hold.becomes(v.rule.Hold) // else there would never be a unit
+		c.hold.becomes(v.rule.Hold) // otherwise no unit would ever be available
 	}
 	c.base, c.have = v.item[c.name("b")]
 	if !c.have {
@@ -65,7 +62,7 @@ func openBucket(v *view) cell {
 	_, err := fmt.Sscanf(c.base, "%d.%d.%d.%d", &unit, &drain, &c.at0, &width)
 	_, ok := c.pos.SetString(v.item[c.name("t")], 10)
 	if err != nil || !ok || unit <= 0 || drain <= 0 {
-		c.have = false // nobody writes that; the conditions will tell
+		c.have = false // no process writes that, so the update's conditions fail
 		return c
 	}
 	c.gone, _ = v.item.number(c.name("g"))
@@ -78,9 +75,8 @@ func openBucket(v *view) cell {
 	return c
 }
 
-// bound finds the bucket's time. It may be judged by what is said to be now at most,
-// and must be stamped by as much at least, so that what is granted also is within the
-// limit by what is said.
+// bound sets the bounds of the bucket's time. low is at most the label, and high is at least the label. So grants are
+// within the limit by the label, too.
 func (c *bucketCell) bound(width int64) {
 	c.low, c.high = c.now.lo, c.now.hi+width
 	if s, ok := c.seen[c.name("b")]; ok && s.value == c.base {
@@ -93,15 +89,15 @@ func (c *bucketCell) bound(width int64) {
 			c.low = max(c.low, j+c.atLeast(s.late))
 		}
 	}
-	if c.now.lo != c.now.hi { // a clock that is known exactly may be another than ours
+	if c.now.lo != c.now.hi { // an exact clock may differ from the process's clock
 		c.ahead0 = max(0, c.low-c.now.label)
 	}
 	c.low, c.high = min(c.low, c.now.label), max(c.high, c.now.label)
 	if c.sup == nil || c.sup.lagHigh == 0 {
 		return
 	}
-	// The bucket's time stands still as far as parts are out. What had passed of that when the base was written does not count. A
-	// base of an earlier version does not say it.
+	// The bucket's time lags behind while parts are out. The lag when the base was written, attribute q, does not
+	// count. Earlier versions do not write q.
 	least, most := int64(0), c.sup.lagHigh
 	if f := strings.Split(c.item[c.name("q")], "."); len(f) == 3 && f[2] == strconv.FormatInt(c.at0, 36) {
 		least, _ = strconv.ParseInt(f[0], 36, 64)
@@ -112,7 +108,7 @@ func (c *bucketCell) bound(width int64) {
 	c.high -= max(0, c.sup.lagLow-most)
 }
 
-// floor is the weight that is in the bucket at least, as parts of it are out.
+// floor returns the least weight of the bucket while parts are out.
 func (c *bucketCell) floor() int64 {
 	if c.sup == nil {
 		return 0
@@ -120,7 +116,7 @@ func (c *bucketCell) floor() int64 {
 	return c.sup.Floor(c.rule.Meter.Cap, c.rule.Meter.Drain)
 }
 
-// slower is how long it takes for so much of the bucket's time to pass.
+// slower returns how many microseconds it takes until us microseconds of the bucket's time have passed.
 func (c *bucketCell) slower(us int64) int64 {
 	if c.sup == nil {
 		return us
@@ -128,14 +124,14 @@ func (c *bucketCell) slower(us int64) int64 {
 	return c.sup.Slower(us)
 }
 
-// place is where an instant is on an axis, and some places on.
+// place returns the place of an instant in microseconds, plus more places.
 func place(us, drain, more int64) *big.Int {
 	p := big.NewInt(us)
 	p.Mul(p, big.NewInt(drain))
 	return p.Add(p, big.NewInt(more))
 }
 
-// between is how many places a is ahead of b.
+// between returns how many places a is ahead of b.
 func between(a, b *big.Int) int64 {
 	d := new(big.Int).Sub(a, b)
 	if d.IsInt64() {
@@ -153,7 +149,7 @@ func (c *bucketCell) back(m fleet.Mark, n int64) {
 		return
 	}
 	ahead := times(c.high-c.at0, c.rule.Meter.Drain)
-	still := m.Level - c.gone - c.returned - ahead // of what was taken up to the mark
+	still := m.Level - c.gone - c.returned - ahead // the rest of the weight up to the mark
 	still = min(still, c.level-times(c.high-c.low, c.rule.Meter.Drain)-c.returned)
 	all := times(n, c.rule.Meter.Unit)
 	c.history.late = c.history.late || still < all
@@ -170,7 +166,7 @@ func (c *bucketCell) owe(n int64) {
 	}
 }
 
-// inside is the weight in the bucket.
+// inside returns the weight in the bucket.
 func (c *bucketCell) inside() int64 {
 	if !c.axis {
 		return max(c.weight, c.floor())
@@ -178,13 +174,13 @@ func (c *bucketCell) inside() int64 {
 	return max(0, c.level-c.returned-c.history.lower, c.floor())
 }
 
-// empty reports whether the bucket has certainly run out.
+// empty reports whether the bucket is certainly empty.
 func (c *bucketCell) empty() bool { return !c.have || c.axis && c.level <= 0 }
 
-// early reports whether the base should be replaced although the bucket is not empty: it was set by a process that did not know
-// the time well yet, and is so far ahead of the time that each change wastes units, or too vague for a history. pos stays where it
-// is, so that the new base, which is behind the old one, grants no unit that the old one would not. It is tried once for an ask, as
-// it fails where others take units meanwhile.
+// early reports whether the base should be replaced although the bucket is not empty. Such a base was written by a
+// process that did not know the time well yet. It is so far ahead of the time that each change wastes units, or too
+// vague for a history. pos is not changed. So the new base, which is behind the old one, grants no unit that the old
+// one would not. An ask tries this once, because the update fails if other processes take units concurrently.
 func (c *bucketCell) early() bool {
 	if !c.have || !c.axis || c.now.rough || c.retry {
 		return false
@@ -192,21 +188,20 @@ func (c *bucketCell) early() bool {
 	return c.gap() > 0 && times(c.ahead0, c.rule.Meter.Drain) > c.rule.Meter.Cap/8 || c.history.late && !c.history.kept && c.vague()
 }
 
-// vague reports whether the bucket's time is not known well enough for a history.
+// vague reports whether the bounds of the bucket's time are too wide for a history.
 func (c *bucketCell) vague() bool {
 	m := &c.rule.Meter
 	return c.high-c.low > max(m.Cap/m.Drain/32, 100*time.Millisecond.Microseconds())
 }
 
-// gap is by how much pos must be put forward so that it is not behind the bucket's
-// time, whatever that is, with the floor.
+// gap returns how far pos, less the returned weight, must move forward to be at least at high plus the floor.
 func (c *bucketCell) gap() int64 {
 	return max(0, times(c.high-c.low, c.rule.Meter.Drain)+c.floor()-(c.level-c.returned))
 }
 
-// counted is how much of a gap counts as weight in the bucket: none for the first call of a process that has just begun to
-// learn the time. It may then push the bucket's time forward by up to a second, so that others find the bucket full for so long, but what it
-// takes itself fits in.
+// counted returns how much of a gap counts as weight in the bucket. For the first call of a process that does not know
+// the time well yet, only the missing floor counts. Such a call may move the bucket's time forward by up to a second,
+// and other processes find the bucket full for that time. But the units of the call fit.
 func (c *bucketCell) counted(gap int64) int64 {
 	if c.first {
 		return max(0, c.floor()-max(0, c.level-c.returned))
@@ -214,7 +209,7 @@ func (c *bucketCell) counted(gap int64) int64 {
 	return gap
 }
 
-// room is how much fits in, on a new base or on the one there is.
+// room returns the weight that fits, with a new base or with the present one.
 func (c *bucketCell) room(fresh bool) int64 {
 	m := &c.rule.Meter
 	room := m.Cap - min(times(c.hold.beyond(), m.Drain), longestDebt*m.Cap)
@@ -231,8 +226,8 @@ func (c *bucketCell) left() int64 {
 
 func (c *bucketCell) take(n int64) { c.taken += n * c.rule.Meter.Unit }
 
-// write starts from a new base if it must, or if the bucket is empty and keeping the
-// base would waste much of it. Keeping it is better: then all who write at once may.
+// write starts from a new base if it must, or if the bucket is empty and the present base would waste much of it. The
+// present base is better, because then concurrent updates do not conflict.
 func (c *bucketCell) write(u *update) int64 {
 	net := c.taken + c.owed
 	switch {
@@ -246,7 +241,7 @@ func (c *bucketCell) write(u *update) int64 {
 	return net + c.lowers(net)
 }
 
-// lowers is what a shorter hold takes, when something else is written.
+// lowers returns the weight that a shorter hold takes. It is written only together with other changes.
 func (c *bucketCell) lowers(net int64) int64 {
 	if net == 0 {
 		return 0
@@ -283,13 +278,13 @@ func (c *bucketCell) rebase(u *update, net int64) {
 	c.endHistory(u)
 }
 
-// ruler is how a base begins that is of the rule's axis.
+// ruler returns the prefix of bases that are on the rule's axis.
 func (c *bucketCell) ruler() string {
 	return fmt.Sprintf("%d.%d.", c.rule.Meter.Unit, c.rule.Meter.Drain)
 }
 
-// certainlyEmpty is the condition that nobody has taken anything since. By the
-// store's clock alone the base may be another one.
+// certainlyEmpty adds the condition that the bucket is still empty. If the bucket is empty by the store's clock alone,
+// the base may have changed.
 func (c *bucketCell) certainlyEmpty(u *update) {
 	t, b, m := c.name("t"), c.name("b"), &c.rule.Meter
 	if c.pos.Cmp(place(c.now.lo, m.Drain, 0)) <= 0 && (c.sup == nil || c.sup.lagHigh == 0) {
@@ -317,7 +312,7 @@ func (c *bucketCell) more(u *update, net int64) {
 	u.same(c.item, c.name("b"))
 	most := place(c.low, m.Drain, m.Cap-times(c.hold.still(), m.Drain)-(net-gap)-c.counted(gap))
 	bound := c.taken > 0
-	if gap > m.Cap/64 { // one such gap is enough: who comes later must see it
+	if gap > m.Cap/64 { // one such gap is enough: a later update must see it
 		u.strict = true
 		if moved := new(big.Int).Add(c.pos, big.NewInt(gap-1)); !bound || moved.Cmp(most) < 0 {
 			bound, most = true, moved
@@ -342,19 +337,19 @@ func (c *bucketCell) more(u *update, net int64) {
 	if net != 0 {
 		u.addNumber(t, strconv.FormatInt(net, 10))
 	}
-	if c.level+net > m.Cap/16 { // it matters to processes that do not know the time as well
+	if c.level+net > m.Cap/16 { // processes that know the time less well need it
 		u.setText(c.name("j"), strconv.FormatInt(c.low+c.lagged, 10)+"."+strconv.FormatInt(c.at0, 36))
 	}
 }
 
 func (c *bucketCell) heard(it item, lag int64) {
 	if _, ok := c.pos.SetString(it[c.name("t")], 10); !ok {
-		c.pos = new(big.Int) // nothing was ever taken
+		c.pos = new(big.Int) // no unit was ever taken
 		return
 	}
 	c.gone, c.returned, c.owed, c.taken, c.ahead = c.gone+c.returned, 0, 0, 0, 0
 	if c.now.lo == c.now.hi {
-		lag = 0 // time is known exactly
+		lag = 0 // the time is known exactly
 	}
 	if c.fresh {
 		c.low, c.high, c.at0, c.gone, c.lag, c.ahead0 = c.now.label, c.now.label, c.now.label, 0, lag, 0
@@ -380,7 +375,7 @@ func (c *bucketCell) wait(cost int64) int64 {
 	}
 	over := cost*m.Unit + c.inside() + c.owed + c.taken - m.Cap + min(times(c.hold.beyond(), m.Drain), longestDebt*m.Cap)
 	us := c.lag + max(1, ceilDiv(over, m.Drain))
-	if slower := c.slower(us); slower > us { // who is out may be heard at any time
+	if slower := c.slower(us); slower > us { // a member that is out may send a beat at any time
 		us = max(us, min(slower, time.Second.Microseconds()))
 	}
 	return c.sure(us)
@@ -394,7 +389,8 @@ func (c *bucketCell) reset() int64 {
 	return c.sure(c.lag + c.slower(ceilDiv(w, c.rule.Meter.Drain)))
 }
 
-// drain is for how many microseconds the bucket's weight surely lasts if no part is out: its time may be as late as high.
+// drain returns for how many microseconds the bucket certainly has weight if no part is out. Its time may be as late as
+// high.
 func (c *bucketCell) drain() int64 {
 	if !c.axis {
 		return 0
@@ -402,7 +398,8 @@ func (c *bucketCell) drain() int64 {
 	return max(0, (c.level-c.returned-c.history.lower)/c.rule.Meter.Drain-(c.high-c.low)-c.lag)
 }
 
-// mark stands on the base, as if nothing had come back since that.
+// mark returns the mark of the last unit. Its Level counts from the base and includes the weight returned since. With a
+// history, At is the place of the slot, and otherwise the base's instant.
 func (c *bucketCell) mark() fleet.Mark {
 	if !c.have {
 		return fleet.Mark{}

@@ -10,32 +10,31 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A cell is the state of one limit in an item, as an ask finds it and changes it.
-// It is settled first, then taken from, then written, and then it observes the answer.
+// A cell is the state of one limit in an item during an ask. The plan first applies settlements to it, then takes
+// units, writes the update, and passes the response to heard.
 type cell interface {
-	// back returns units that stand where the mark says, owe charges units whatever
-	// is left.
+	// back returns the units that the mark identifies. owe charges units even if none remain.
 	back(m fleet.Mark, n int64)
 	owe(n int64)
 
-	// left is how many units there are, and take takes some of them.
+	// left returns the number of available units, and take takes n of them.
 	left() int64
 	take(n int64)
 
-	// write adds to an update what is to become of the limit, and reports what others
-	// of this process are to count with until it is answered.
+	// write adds the changes of the limit to an update. It returns how much other asks of this process must count as
+	// taken until the response.
 	write(u *update) (ahead int64)
 
-	// heard takes over the answer, which came lag microseconds after the cell was made.
+	// heard adopts the response, which arrived lag microseconds after the cell was opened.
 	heard(it item, lag int64)
 
-	// The rest tells of the state, in microseconds from now.
+	// wait returns the microseconds until cost units are available, and reset those until the limit is full.
 	wait(cost int64) int64
 	reset() int64
 	mark() fleet.Mark
 }
 
-// view is what a cell is made of.
+// A view is the input of a cell.
 type view struct {
 	rule  *fleet.Rule
 	at    string // the suffix of its attributes
@@ -43,10 +42,10 @@ type view struct {
 	seen  map[string]sight
 	now   instant
 	ahead int64
-	most  int // slots that may be dropped
+	most  int // the most slots that an update may drop
 	sup   *supply
-	first bool // the process has taken nothing of the limit so far, and its bounds of the time are wide
-	retry bool // an update of this ask has failed, as others had changed the item
+	first bool // the process has not yet used the limit, and its bounds of the time are wide
+	retry bool // an update of this ask has failed, because other processes had changed the item
 }
 
 func (v *view) open(w *limit.Windows, k *fleet.Claim) cell {
@@ -59,11 +58,10 @@ func (v *view) open(w *limit.Windows, k *fleet.Claim) cell {
 	return openCalendar(v, w, k)
 }
 
-// longestDebt is how many full bursts of debt there can be.
+// longestDebt is the maximum debt, in full bursts.
 const longestDebt = 16
 
-// since is how many microseconds have passed since an instant of our clock, at least
-// and at most.
+// atLeast and atMost return bounds of the microseconds since an instant of the process's clock, in nanoseconds.
 func (v *view) atLeast(since int64) int64 {
 	d := v.now.mono - since
 	return (d - drifted(d)) / 1000
@@ -77,10 +75,10 @@ func (v *view) atMost(since int64) int64 {
 	return (d+drifted(d))/1000 + 1
 }
 
-// huge stands for all that is larger.
+// huge also represents all larger numbers.
 const huge = math.MaxInt64 / 4
 
-// times is a product that stays where it is too large.
+// times returns the product, limited to huge.
 func times(a, b int64) int64 {
 	if a < 0 {
 		return -times(-a, b)
@@ -92,7 +90,7 @@ func times(a, b int64) int64 {
 	return int64(lo)
 }
 
-// micro is a wait as it is told. Clocks may run a little differently until it is over.
+// micro converts microseconds to a Duration: 0 if they are negative, and bucket.Never if they are too many.
 func micro(us int64) time.Duration {
 	switch {
 	case us <= 0:
@@ -103,7 +101,7 @@ func micro(us int64) time.Duration {
 	return time.Duration(us) * time.Microsecond
 }
 
-// sure is a wait that clocks which drift do not make too short.
+// sure returns a wait that is long enough even if clocks drift.
 func (v *view) sure(us int64) int64 {
 	if us <= 0 || v.now.lo == v.now.hi || us > huge {
 		return us

@@ -20,10 +20,10 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// roundTrips are round trips to the table, from the same machine to another continent.
+// roundTrips are round trips to the table in milliseconds, from the same machine to another continent.
 var roundTrips = []time.Duration{0, 1, 5, 8, 18, 20, 26, 30, 40, 50, 150}
 
-// A farClient is a client of a fake at a distance.
+// A farClient is a client of a fake with a round trip.
 type farClient struct {
 	*fake
 	roundTrip time.Duration
@@ -42,7 +42,7 @@ func (c farClient) Do(r *http.Request) (*http.Response, error) {
 	return a, err
 }
 
-// A farProcess is a program that calls an upstream whose limits are in a table at a distance.
+// A farProcess is a process that calls an upstream. A distant table contains the upstream's limits.
 type farProcess struct {
 	store *Store
 	fleet *fleet.Fleet
@@ -69,7 +69,7 @@ func (p *farProcess) close() {
 	_ = p.store.Close()
 }
 
-// acquires and tries make one call.
+// acquires and tries each make one call.
 func (p *farProcess) acquires() error {
 	permit, err := p.Acquire(context.Background(), weir.Call{})
 	if err == nil {
@@ -93,7 +93,7 @@ var farLimits = []limit.Limit{
 	{Name: "quota", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day},
 }
 
-// The first process makes the items, the others find them.
+// The first process creates the items, and later processes find them.
 func TestProcessFarFromTableServesFirstCallWithinThreeRoundTrips(t *testing.T) {
 	for _, ms := range roundTrips {
 		roundTrip := ms * time.Millisecond
@@ -131,10 +131,10 @@ func TestProcessFarFromTableServesFirstCallWithinThreeRoundTrips(t *testing.T) {
 	}
 }
 
-// A process starts while two others use a limit, at any instant of the second and of the limit's window. About one process in 70
-// finds that nearly all of a bucket is out as parts of the others, while it does not know the time well enough to use the rest.
-// It then waits until the others give up a part, which takes about a second. It depends on the order of
-// goroutines, too, so a few more are allowed.
+// A process starts while two processes use a limit, at any instant of the second and of the limit's window. For about one
+// process in 70, nearly all of a bucket is out as parts of the two processes, and the new process does not know the time
+// well enough to use the rest. It then waits about a second, until a process gives up a part. The number of such cases
+// also depends on the order of goroutines, so the test allows a few more.
 func TestProcessStartsFarFromTableWhileOthersUseTheLimit(t *testing.T) {
 	histories, late := campaign.Histories(8, 200), 0
 	for seed := range uint64(histories) {
@@ -148,7 +148,7 @@ func TestProcessStartsFarFromTableWhileOthersUseTheLimit(t *testing.T) {
 					roundTrip := time.Duration(18+rng.IntN(33)) * time.Millisecond
 					f := newFake(time.Now)
 					l := farLimits[seed%2]
-					perSecond := 1 + rng.IntN(40) // of each of the first two
+					perSecond := 1 + rng.IntN(40) // calls of each of the first two processes
 					time.Sleep(time.Duration(rng.Int64N(int64(time.Second))))
 					var calling sync.WaitGroup
 					end := time.Now().Add(5*time.Second + time.Duration(rng.Int64N(int64(40*time.Second))))
@@ -181,14 +181,14 @@ func TestProcessStartsFarFromTableWhileOthersUseTheLimit(t *testing.T) {
 	}
 }
 
-// Processes want at least twice as much as the limit allows, from far away.
+// Processes with long round trips want at least twice the limit.
 func TestProcessesFarFromTableUseTheLimitAndNoMore(t *testing.T) {
 	const rate, callers = 100, 240
 	for _, far := range []struct {
 		roundTrip time.Duration
 		processes int
-		window    time.Duration // of the rolling limit: what it loses by the distance does not depend on it
-		phase     time.Duration // of the second in which the processes start: how well they know the time at first depends on it
+		window    time.Duration // of the rolling limit, in seconds; the loss caused by the round trip does not depend on it
+		phase     time.Duration // start of the processes within the second, in milliseconds; it determines how well they know the time at first
 	}{{20, 3, 5, 0}, {50, 3, 5, 0}, {50, 1, 5, 337}, {50, 3, 5, 337}, {150, 1, 20, 0}, {150, 1, 20, 337}, {150, 3, 20, 0}, {150, 3, 20, 337}, {150, 3, 20, 778}} {
 		roundTrip, window := far.roundTrip*time.Millisecond, far.window*time.Second
 		for _, l := range []limit.Limit{

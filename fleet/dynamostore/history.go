@@ -10,41 +10,43 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A history lets units of a bucket come back that were granted longer ago than a full bucket takes to drain: see
-// fleet.Cell. Attribute t alone cannot tell what they are worth. A bucket needs a history only if calls reserve more than
-// they use and report late, so it begins with the first units that come back too late for t, and ends when the bucket runs
-// empty.
+// A history shows the value of returned units that were granted longer ago than a full bucket takes to drain.
+// Attribute t alone cannot show it. See fleet.Cell. A bucket needs a history only if calls reserve more than they use
+// and report late. So the history begins with the first units that return too late for t, and ends when the bucket
+// runs empty.
 //
-// Attributes d_PLACE are its slots: the weight that was granted until an instant of the bucket's time, and has not come back.
-// PLACE is that instant, and how much of the bucket counted as taken then as parts were out. For each slot t is never lower than
-// PLACE and what was granted in the slot and after it. Units that come back lower a slot, which all may do at once. The next
-// call that lacks room lowers t to what the slots need, on condition that t is as it was seen: then the slots have been seen,
-// too.
+// Attributes d_PLACE are its slots. A slot contains the weight that was granted after the previous slot and up to an
+// instant of the bucket's time, and has not been returned. PLACE encodes that instant, the slot's end, and how much of
+// the bucket counted as taken then because parts were out. For each slot, t is at least PLACE plus the weight granted in
+// this slot and later ones.
+// Returned units lower a slot, which all processes may do concurrently. The next call that lacks room lowers t to what
+// the slots require, on the condition that t is unchanged. Then the process's copy of the slots contains all grants.
 //
-// Attribute m is the end of the first slot. It stands for all that was granted before, and older slots count no more. Nothing
-// is added to a slot that ends before m: a process that has not seen m rise is refused, and asks again. Attribute x is t without what came back, as far as the slots know: another value shows
-// that a process of an earlier version has taken something, and the history must begin again.
+// Attribute m is the end of the first slot. This slot includes all earlier grants, and older slots no longer count.
+// Units are never added to a slot that ends before m. The condition of a process that has not seen m rise fails, and
+// the process asks again. Attribute x is t plus the returned weight g, as the writers of the history count them. If the
+// present sum differs, a process of an earlier version has taken units, and the history must begin again.
 type history struct {
-	slots []past   // the oldest first; as seen, less what comes back with this update
-	stale []string // attributes of slots that count no more
-	gone  []string // and of those that end before floor
+	slots []past   // the oldest first, less the weight that this update returns
+	stale []string // attributes of slots that no longer count
+	gone  []string // attributes of slots that end before floor
 	since int64    // m
-	floor int64    // what m becomes: the end of the first slot that counts
+	floor int64    // the next m: the end of the first slot that counts
 	newer int64    // no slot ends later
-	kept  bool     // slots are written
-	late  bool     // units came back that are worth more with a history
-	lower int64    // by how much t can be lowered to what the slots need
-	place int64    // of the slot that this update adds to; 0 for none
+	kept  bool     // the item contains a valid history
+	late  bool     // units were returned that are worth more with a history
+	lower int64    // by how much t can be lowered to what the slots require
+	place int64    // of the slot to which this update adds; 0 for none
 }
 
 // A past is a slot of a history.
 type past struct {
-	place  int64 // the end of the slot, and in outBits how much was out
+	place  int64 // the end of the slot, and in the lowest outBits how much counted as taken
 	weight int64
-	back   int64 // what comes back
+	back   int64 // the weight that this update returns
 }
 
-// outBits of a place say how much of the bucket counted as taken, as a number of outShares.
+// The lowest outBits of a place contain how much of the bucket counted as taken, in units of 1/outShares.
 const (
 	outBits   = 7
 	outShares = 64
@@ -52,7 +54,7 @@ const (
 
 func (p *past) end() int64 { return p.place >> outBits }
 
-// out is the weight that counted as taken.
+// out returns the weight that counted as taken, rounded up.
 func (p *past) out(full int64) int64 {
 	n := p.place & (1<<outBits - 1)
 	if n == 0 {
@@ -63,15 +65,15 @@ func (p *past) out(full int64) int64 {
 
 const (
 	slotsPerFill = 60 // slots in the time in which a full bucket drains
-	slotsPerAge  = 72 // and at most in the time since a longer history began, if all had the length of the present one
-	goneTogether = 4  // so many slots that count no more are dropped at once
+	slotsPerAge  = 72 // the most in the age of a longer history, if all were as long as the present slot
+	goneTogether = 4  // this many slots that no longer count are dropped together
 )
 
 func (c *bucketCell) slotName(end int64) string {
 	return c.name("d") + "_" + strconv.FormatInt(end, 36)
 }
 
-// openHistory reads the slots.
+// openHistory reads the slots from the item.
 func (c *bucketCell) openHistory() {
 	c.history = history{late: c.history.late}
 	h := &c.history
@@ -101,7 +103,8 @@ func (c *bucketCell) openHistory() {
 	c.weighHistory()
 }
 
-// weighHistory finds out by how much t can be lowered, and which slots matter no more: a later one needs t to be as high.
+// weighHistory determines by how much t can be lowered, and drops slots that no longer count: a later slot requires t
+// to be at least as high.
 func (c *bucketCell) weighHistory() {
 	h := &c.history
 	if h.lower = 0; !h.kept || !c.axis || len(h.slots) == 0 {
@@ -111,7 +114,7 @@ func (c *bucketCell) weighHistory() {
 	for _, s := range h.slots {
 		total += s.weight
 	}
-	// Slots that end at one instant are one: before is what stands before the first of them.
+	// Slots that end at the same instant count as one. before is the weight of the slots before the first of them.
 	most, first, one := int64(-huge), 0, 0
 	for i := range h.slots {
 		s := &h.slots[i]
@@ -134,14 +137,15 @@ func (c *bucketCell) weighHistory() {
 	h.lower = max(0, c.level-c.returned-least)
 }
 
-// backLate returns units to the slot that the mark names.
+// backLate returns units to the mark's slot.
 func (c *bucketCell) backLate(m fleet.Mark, n int64) {
 	h := &c.history
 	i, ok := slices.BinarySearchFunc(h.slots, m.At, func(s past, at int64) int { return cmp.Compare(s.place, at) })
 	if !ok {
 		return
 	}
-	// An expression has 4 KB: what comes back to more slots than it can name comes back to earlier ones, where it is worth less.
+	// An expression is limited to 4 KB. When it has no space for another slot, the units return to an earlier slot in
+	// it, where they are worth less.
 	for n := h.backs(); h.slots[i].back == 0 && n >= max(1, c.most/3); i-- {
 		if i == 0 {
 			return
@@ -154,13 +158,14 @@ func (c *bucketCell) backLate(m fleet.Mark, n int64) {
 	c.weighHistory()
 }
 
-// begins reports whether a history is to begin.
+// begins reports whether this update begins a history.
 func (c *bucketCell) begins() bool {
 	return c.history.late && !c.history.kept && c.axis && !c.now.rough && !c.vague() && c.level > c.rule.Meter.Cap/2
 }
 
-// slotPlace is the place of the present slot, which is never before one that has been used: a slot counts what was granted in later
-// slots. Slots are as long as the age of the history demands, by powers of two, so that calls share them.
+// slotPlace returns the place of the present slot. This slot never ends before another one that was used, because each
+// slot also counts the grants of later slots. The length of slots grows with the age of the history, by powers of two,
+// so that calls share slots.
 func (c *bucketCell) slotPlace() int64 {
 	m := &c.rule.Meter
 	grain := max(1, m.Cap/m.Drain/slotsPerFill)
@@ -172,7 +177,7 @@ func (c *bucketCell) slotPlace() int64 {
 	return end<<outBits | out
 }
 
-// lowersHistory lets t come down if what is taken needs that, and reports whether it does.
+// lowersHistory lowers t if the taken units do not fit otherwise. It reports whether it does.
 func (c *bucketCell) lowersHistory() bool {
 	h := &c.history
 	if h.lower == 0 || c.taken == 0 || c.room(false)-h.lower >= c.taken {
@@ -184,7 +189,7 @@ func (c *bucketCell) lowersHistory() bool {
 	return true
 }
 
-// writeHistory adds to an update what becomes of the slots when it adds net to t and what has come back since.
+// writeHistory adds the changes of the slots to an update that adds net and gap to t, and subtracts returned weight.
 func (c *bucketCell) writeHistory(u *update, net, gap int64) {
 	h, x, m := &c.history, c.name("x"), c.name("m")
 	switch {
@@ -204,7 +209,7 @@ func (c *bucketCell) writeHistory(u *update, net, gap int64) {
 		if net > 0 {
 			h.place = c.slotPlace()
 			most := h.place >> outBits
-			if len(h.gone) >= goneTogether { // one of the processes that do so at once succeeds
+			if len(h.gone) >= goneTogether { // m never falls: a concurrent update with an earlier floor fails
 				most = h.floor
 				u.setNumber(m, strconv.FormatInt(most, 10))
 				h.stale = append(h.stale, h.gone...)
@@ -221,7 +226,7 @@ func (c *bucketCell) writeHistory(u *update, net, gap int64) {
 	}
 }
 
-// writeSlots adds to the present slot, and takes out of others what comes back.
+// writeSlots adds net to the present slot, and subtracts returned weight from the slots that had granted it.
 func (c *bucketCell) writeSlots(u *update, net int64) {
 	h := &c.history
 	for _, s := range h.slots {
@@ -240,7 +245,7 @@ func (c *bucketCell) writeSlots(u *update, net int64) {
 	}
 }
 
-// endHistory adds to an update that the history ends.
+// endHistory adds the end of the history to an update.
 func (c *bucketCell) endHistory(u *update) {
 	for _, letter := range [...]string{"x", "m"} {
 		if _, ok := c.item[c.name(letter)]; ok {
@@ -249,7 +254,7 @@ func (c *bucketCell) endHistory(u *update) {
 	}
 }
 
-// backs is how many slots get something back.
+// backs returns the number of slots to which units return.
 func (h *history) backs() (n int) {
 	for _, s := range h.slots {
 		if s.back > 0 {

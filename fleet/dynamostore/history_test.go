@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// sizeOf is how many bytes an item takes, more or less.
+// sizeOf returns the approximate size of an item in bytes.
 func sizeOf(it map[string]av) (n int) {
 	for name, v := range it {
 		n += len(name)
@@ -28,7 +28,7 @@ func sizeOf(it map[string]av) (n int) {
 	return n
 }
 
-// Units that calls reserved and did not use are used by others, however long the calls take.
+// Other calls can use the units that long calls reserved and did not use, regardless of how long the calls take.
 func TestTableLetsLongCallsUseWhatABucketAllows(t *testing.T) {
 	storetest.TestLongCalls(t, func(t *testing.T) ([]fleet.Store, func(d time.Duration)) {
 		hand := storetest.NewHand()
@@ -42,16 +42,16 @@ func TestTableLetsLongCallsUseWhatABucketAllows(t *testing.T) {
 	})
 }
 
-// A lateCall was granted at an instant, and is open until it reports.
+// A lateCall is a call that was granted at an instant. It is open until it reports.
 type lateCall struct {
 	at   time.Time
-	cost int64 // what counts of it: the reservation, and once it has reported what it used
+	cost int64 // its reservation, or its usage after it has reported
 	mark fleet.Mark
 	open bool
 }
 
-// Whenever units come back, in whatever order and to whatever process, what open calls have reserved and others have used is
-// within the limit in every window, also while a process of an earlier version takes units beside.
+// Units return at any time, in any order and through any process, while a process of an earlier version also takes
+// units. In every window, the reservations of open calls plus the usage of reported calls are within the limit.
 func TestTableReturnsNeverExceedTheLimit(t *testing.T) {
 	for seed := range uint64(campaign.Histories(12, 300)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestTableReturnsNeverExceedTheLimit(t *testing.T) {
 				if rng.IntN(150) == 0 {
 					most = 2 * fill
 				}
-				hand.Advance((1 + time.Duration(rng.Int64N(most.Microseconds()))) * time.Microsecond) // limits know no less than 1 us
+				hand.Advance((1 + time.Duration(rng.Int64N(most.Microseconds()))) * time.Microsecond) // the resolution of limits is 1 us
 				now := hand.Now()
 				var settle []fleet.Settlement
 				many := 8
@@ -105,7 +105,7 @@ func TestTableReturnsNeverExceedTheLimit(t *testing.T) {
 					}
 					_, has := it["x"+suffix("l")]
 					begun = begun || has
-					if g.Left > 4 && rng.IntN(25) == 0 { // an earlier version takes some
+					if g.Left > 4 && rng.IntN(25) == 0 { // a process of an earlier version takes units
 						n := 1 + rng.Int64N(g.Left/2)
 						at := "t" + suffix("l")
 						v := number(it[at])

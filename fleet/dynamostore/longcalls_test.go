@@ -15,18 +15,18 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// longUse is what processes use whose calls reserve k times what they use and report after hold. They always want more than
-// there is.
+// A longUse is the use of a limit by processes whose calls reserve k times their usage and report after hold. The
+// processes always want more than is available.
 type longUse struct {
 	limit     limit.Limit
 	lease     time.Duration
 	processes int
 	k         float64
 	hold      time.Duration
-	cost      int64 // that a call reserves
+	cost      int64 // reservation of a call
 
 	mu   sync.Mutex
-	all  []spent // what each call has reserved, and once it has reported what it used
+	all  []spent // the reservation of each call, or its usage after it has reported
 	over int64
 }
 
@@ -34,7 +34,7 @@ func (u *longUse) String() string {
 	return fmt.Sprintf("%v of %v, lease %v, %d processes, k %v, calls of %v", u.limit.Shape, u.limit, u.lease, u.processes, u.k, u.hold)
 }
 
-// run returns the units that are used in the time from begin to end, for which calls go.
+// run makes calls until end. It returns the units used by calls that were granted from begin until end.
 func (u *longUse) run(t *testing.T, begin, end time.Duration) (used int64, regs []*limit.Registry, requests int64) {
 	w := newWorld(t, 1, u.limit)
 	w.o = fleet.Options{Lease: u.lease}
@@ -99,8 +99,8 @@ func (u *longUse) call(t *testing.T, r *limit.Registry, until time.Duration) (*l
 	return c, v.OK
 }
 
-// goes notes a call, and by how much what open calls have reserved and others have used passes the limit in any window that
-// ends now.
+// goes records a call. It also records by how much reservations of open calls plus usage of reported calls exceed the
+// limit in any window that ends now.
 func (u *longUse) goes(now time.Time) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -121,7 +121,7 @@ func (u *longUse) goes(now time.Time) int {
 	return len(u.all) - 1
 }
 
-// Where calls reserve k times what they use and report after H, a bucket allows min(1, (1 + burst/(rate x H))/k) of its rate.
+// If calls reserve k times their usage and report after H, a bucket allows min(1, (1 + burst/(rate x H))/k) of its rate.
 func TestLongCallsUseWhatABucketAllows(t *testing.T) {
 	for _, c := range []struct {
 		lease      time.Duration
@@ -142,10 +142,10 @@ func (u *longUse) usesBucket(t *testing.T, fill time.Duration) {
 	d := (2 + 2*fill/u.hold) * u.hold
 	used, regs, requests := u.run(t, begin, begin+d)
 	share := float64(used) / d.Seconds() / u.limit.PerSecond()
-	burst := float64(regs[0].Most(clock.System.Now(), "") - u.cost) // a call does not fit beside the others
+	burst := float64(regs[0].Most(clock.System.Now(), "") - u.cost) // one call does not fit in addition to the other calls
 	allowed := min(1, (1+burst/(u.limit.PerSecond()*u.hold.Seconds()))/u.k)
 	t.Logf("%v: %.1f%% of the rate, %.1f%% of what is allowed, %.1f requests a second", u, 100*share, 100*share/allowed, float64(requests)/(begin+d).Seconds())
-	if share < 0.93*allowed { // the table's clock is known to about 30ms, which the burst must bear
+	if share < 0.93*allowed { // the table's clock is known to about 30ms, which reduces the usable burst
 		t.Errorf("%v: %.1f%% of the rate, want %.1f%%", u, 100*share, 93*allowed)
 	}
 	if u.over > 0 {
