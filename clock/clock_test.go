@@ -16,8 +16,7 @@ const year = 365 * 24 * time.Hour
 
 var errLeft = errors.New("left")
 
-// Whatever the wall clock shows when the program starts, instants come from the monotonic clock, and are not
-// negative, also in a bubble.
+// Instants come from the monotonic clock and are not negative, for any wall time at the start, also in a bubble.
 func TestStartIsMonotonicAndLongAgo(t *testing.T) {
 	bubble := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, wall := range []int{1906, 1970, 1979, 1985, 1999, 2000, 2026, 2100, 2156} {

@@ -22,8 +22,8 @@ type Fleet struct {
 	Parts []Part `json:"parts"` // of the limits of each upstream
 }
 
-// A Part describes the state of this process among those that share an upstream's limits, and its part of them, which
-// it may use without the store.
+// A Part describes the state of this process among the processes that share an upstream's limits, and its part of
+// them, which it may use without the store.
 type Part struct {
 	Upstream  string  `json:"upstream"`
 	State     string  `json:"state"`      // new, heard, cut_off, slow or out

@@ -60,7 +60,7 @@ func printLimits(w io.Writer, limits []Limit) {
 	}
 }
 
-// RateNow returns the rate in force. A calendar window has none: the amount may be used all at one time.
+// RateNow returns the rate in force, and "-" for a calendar window, whose amount may be used all at one time.
 func (l *Limit) RateNow() string {
 	if !l.ResetAt.IsZero() {
 		return "-"

@@ -105,7 +105,7 @@ type Page struct {
 	Version    string
 	Started    time.Time
 	Upstreams  func() map[string]*weir.Upstream
-	Called     func() map[string]*weir.Upstream                // the upstreams that are really called, without those that represent callers; nil means all
+	Called     func() map[string]*weir.Upstream                // the upstreams that are really called, and do not only represent callers; nil means all
 	Deliveries http.Handler                                    // serves operators' requests about deliveries; nil if deliveries are not configured
 	Counts     func(context.Context) ([]delivery.Count, error) // the numbers of deliveries by upstream; nil if deliveries are not configured
 	Letters    Kept                                            // the queue, for handling dead letters manually; nil likewise
@@ -282,8 +282,8 @@ func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
 	answer(w, stateOf(u))
 }
 
-// Work changes the breakers that an order names. An error describes the mistake in the order; then nothing was
-// changed.
+// Work changes the breakers that an order names. An error describes the mistake in the order, which then has no
+// effect.
 func (p *Page) Work(o Order) error {
 	u := p.Upstreams()[o.Upstream]
 	if u == nil {
@@ -349,7 +349,7 @@ func answer(w http.ResponseWriter, with any) {
 	_ = json.NewEncoder(w).Encode(with)
 }
 
-// breakersOf returns the breakers that an order names: the breaker of the key, or all of them. If the key is
+// breakersOf returns the breakers that an order names: the breaker of the key, or every breaker. If the key is
 // impossible, wrong explains why.
 func breakersOf(u *weir.Upstream, key string, name namer) (named []*breaker.Breaker, wrong string) {
 	if key == "" {

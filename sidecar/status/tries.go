@@ -23,7 +23,7 @@ type tries struct {
 }
 
 // failed counts a wrong token. It returns how long the address must wait before its next wrong token is checked; 0 if
-// it need not wait. A right token is never refused, so a guesser does not lock out others at the same address.
+// it need not wait. A right token is never refused, so a guesser does not lock out other users of the address.
 func (t *tries) failed(r *http.Request, now time.Time) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,7 +43,8 @@ func (t *tries) failed(r *http.Request, now time.Time) (wait time.Duration) {
 	return 0
 }
 
-// forget drops addresses whose count is zero, or all of them if there are none. Then only the limit for all remains.
+// forget drops addresses whose count is zero. If there are still too many, it drops every address, and only the limit
+// for all remains.
 func (t *tries) forget(now time.Time) {
 	for at, clean := range t.from {
 		if !clean.After(now) {
