@@ -174,11 +174,17 @@ func (l Limit) At(v Level) string {
 	if !l.Adaptive.On || !(v.PerSecond > 0) {
 		return s
 	}
-	s += ", now " + strconv.FormatFloat(v.PerSecond, 'g', 3, 64) + "/s"
+	s += ", now " + digits(v.PerSecond) + "/s"
 	if v.CutFrom > 0 {
-		s += ", lowered from " + strconv.FormatFloat(v.CutFrom, 'g', 3, 64) + "/s " + v.CutAgo.Round(time.Second).String() + " ago"
+		s += ", lowered from " + digits(v.CutFrom) + "/s " + v.CutAgo.Round(time.Second).String() + " ago"
 	}
 	return s
+}
+
+// digits returns a rate with three significant digits and no exponent.
+func digits(rate float64) string {
+	three, _ := strconv.ParseFloat(strconv.FormatFloat(rate, 'g', 3, 64), 64)
+	return strconv.FormatFloat(three, 'f', -1, 64)
 }
 
 // Validate returns all mistakes, each with its field, its value and what is expected; nil if the limit is valid.

@@ -69,3 +69,12 @@ func TestMostIsTheLargestCost(t *testing.T) {
 		}
 	}
 }
+
+func TestLearnedRateIsShownWithThreeDigits(t *testing.T) {
+	l := Limit{Rate: bucket.Rate{Amount: 100, Per: time.Second}, Adaptive: adaptive.Config{On: true}}
+	for rate, want := range map[float64]string{0.00912: "0.00912", 0.875: "0.875", 1.8: "1.8", 99.96: "100", 2999.6: "3000", 123456: "123000"} {
+		if s := l.At(Level{PerSecond: rate}); !strings.HasSuffix(s, ", now "+want+"/s") {
+			t.Errorf("%v: got %q, want %s", rate, s, want)
+		}
+	}
+}
