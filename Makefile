@@ -61,8 +61,9 @@ RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHi
 
 # go vet runs first. go test would vet all packages again for each build variant.
 # Packages wait for their servers half of the time, so more run in parallel than there are cores.
+# With an empty build cache, the builds of a release alone can take ten minutes.
 test: deps ## vet and test everything, including fuzz seeds: some minutes
-	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test -vet=off -p 4 $(UNTIMED)); done
+	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test -vet=off -p 4 -timeout 20m $(UNTIMED)); done
 	@go test -vet=off -p 3 $(TIMED)
 
 # Servers are slow for each step of a history. Long histories of queues run in SQLite.
