@@ -35,7 +35,7 @@ type Receipt struct {
 }
 
 // A Deliverer stores requests durably before it returns, and delivers them later under the policy of their upstream.
-// It is a *delivery.Worker.
+// It is a *delivery.Worker. A Deliverer must be safe for concurrent use.
 type Deliverer interface {
 	Deliver(ctx context.Context, upstream string, r *Request) (Receipt, error)
 }

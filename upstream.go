@@ -30,7 +30,8 @@ type Options struct {
 	Deliverer Deliverer // accepts calls to be made later; nil means that Deliver fails
 }
 
-// A Fleet shares limits, breakers and pauses between processes. It is a *fleet.Fleet. A nil Fleet shares nothing.
+// A Fleet shares limits, breakers and pauses between processes. It is a *fleet.Fleet. A nil Fleet shares nothing. A
+// Fleet must be safe for concurrent use.
 type Fleet interface {
 	breakers.Fleet
 	pauses.Fleet

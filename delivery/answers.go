@@ -7,7 +7,7 @@ import (
 )
 
 // Answers stores the first responses to direct calls under idempotency keys, durably. A key is kept for as long as the
-// keys of deliveries.
+// keys of deliveries. Answers is safe for concurrent use.
 type Answers interface {
 	// Begin takes a key for a call. It returns ErrKeyReused if the key was used for a different request.
 	Begin(ctx context.Context, c *Keyed) (Kept, error)

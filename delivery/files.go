@@ -14,7 +14,7 @@ import (
 )
 
 // Files stores Bodies, each in its own file, in a folder that only its owner may read. The folder is on the machine of
-// a deliveries' file, or shared by a fleet.
+// a deliveries' file, or shared by a fleet. Files is safe for concurrent use.
 type Files struct{ dir string }
 
 var _ Bodies = (*Files)(nil)

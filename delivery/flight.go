@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Sender makes attempts under the policy of an upstream.
+// A Sender makes attempts under the policy of an upstream. It must be safe for concurrent use.
 type Sender interface {
 	// Send makes exactly one attempt. It calls launch when every gate has let the attempt through, directly before it
 	// sends. If launch returns an error, Send sends nothing. cancel ends the attempt.

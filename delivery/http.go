@@ -22,7 +22,7 @@ import (
 )
 
 // HTTP sends deliveries to an HTTP API under its upstream's policy. They have low priority: direct calls that wait by
-// priority go first.
+// priority go first. An HTTP is safe for concurrent use, but its fields must not change after first use.
 type HTTP struct {
 	Upstream *weir.Upstream
 	URL      *url.URL          // scheme, host, and an optional prefix for paths

@@ -12,7 +12,8 @@ import (
 
 // A Worker sends due deliveries. It asks the gates of an upstream first and claims a delivery only after every gate has
 // let it through. A delivery that waits for a limit, a pause or an open breaker is not claimed and consumes no attempt.
-// Exported fields are set before Run and must not change afterwards.
+// Exported fields are set before Run and must not change afterwards. Queue and Sender are required. Call Run once. The
+// other methods are safe for concurrent use.
 type Worker struct {
 	Queue Queue
 
@@ -66,7 +67,8 @@ type GiveUp struct {
 	Unknown bool // deliveries whose attempt may have been executed, because its response was lost or its worker ended, with reason Uncertain; otherwise they are retried
 }
 
-// Events are called when a worker does something. Nil functions are not called. They must not block.
+// Events are called when a worker does something. Nil functions are not called. They must not block. They may be
+// called concurrently.
 type Events struct {
 	Accepted func(d *Delivery, fresh bool) // a request was stored, now (fresh) or earlier
 	Ended    func(d *Delivery, a *Attempt) // an attempt ended and was recorded; d includes the result

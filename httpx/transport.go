@@ -14,7 +14,8 @@ import (
 //
 // If the last attempt has a response, the caller gets it unchanged, with any status. A Trace in the request's context describes
 // the attempts. Without a response, the error is as for Do. Timeouts run in real time even if the upstream has another clock,
-// because net/http only supports real time.
+// because net/http only supports real time. A Transport is safe for concurrent use, but its fields must not change after first
+// use.
 type Transport struct {
 	Upstream *weir.Upstream
 	Base     http.RoundTripper // nil means a transport with the policy's timeouts

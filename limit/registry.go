@@ -16,7 +16,7 @@ import (
 //
 // It keeps MaxKeys keys, and up to four times as many while none can be evicted. Keys beyond that share one limiter,
 // Other, which allows all of them together what one of them may have. Keys of a shared limit beyond that are limited
-// by the store alone.
+// by the store alone. A Registry is safe for concurrent use.
 type Registry struct {
 	limit  atomic.Pointer[Limit]
 	keys   table                   // keys with a separate limiter

@@ -26,7 +26,8 @@ type Outage struct {
 	Stall       bool // calls are kept until the end; otherwise they fail
 }
 
-// An Upstream is a simulated API. Pass its Call to weir.Do.
+// An Upstream is a simulated API. Pass its Call to weir.Do. While the world runs, only its goroutines may use an
+// Upstream.
 type Upstream struct {
 	w      *World
 	b      Behaviour

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// DynamoAPI is the part of *dynamodb.Client that DynamoRecords need.
+// DynamoAPI is the part of *dynamodb.Client that DynamoRecords need. It must be safe for concurrent use.
 type DynamoAPI interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
@@ -20,7 +20,7 @@ type DynamoAPI interface {
 
 // DynamoRecords are Records in a DynamoDB table. Its only key is the partition key "k" (a string). If TTL is enabled for the
 // attribute "ttl", DynamoDB deletes expired items. Every change is one conditional write. The clocks of the functions may differ
-// by 2 seconds.
+// by 2 seconds. DynamoRecords are safe for concurrent use.
 type DynamoRecords struct {
 	Client DynamoAPI
 	Table  string

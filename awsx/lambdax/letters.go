@@ -31,7 +31,7 @@ const (
 	Poison   Reason = "poison"   // the function ended before the message did, MaxStalls times
 )
 
-// Delays postpone messages.
+// Delays postpone messages. They are safe for concurrent use.
 type Delays interface {
 	// Delay makes SQS deliver the message again after d at the earliest, instead of after its visibility timeout.
 	Delay(ctx context.Context, m *Message, d time.Duration) error

@@ -8,6 +8,7 @@ import (
 
 // MemoryRecords are Records in the memory of one process, for tests and for single processes that are not frozen. They help
 // little in a Lambda function, because another instance may receive the message again. The zero MemoryRecords are ready to use.
+// They are safe for concurrent use.
 type MemoryRecords struct {
 	mu    sync.Mutex
 	all   map[string]*memoryRecord

@@ -18,7 +18,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// SQSAPI is the part of *sqs.Client that SQSLetters and SQSDelays need.
+// SQSAPI is the part of *sqs.Client that SQSLetters and SQSDelays need. It must be safe for concurrent use.
 type SQSAPI interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error)
@@ -26,13 +26,13 @@ type SQSAPI interface {
 
 // SQSLetters store dead letters in a queue. A letter has the message's body and attributes, and the reason as JSON in the
 // attribute WeirDeadLetter. The reason is omitted if it does not fit (10 attributes, or the size). SQS keeps a message for 14
-// days at most.
+// days at most. SQSLetters are safe for concurrent use.
 type SQSLetters struct {
 	Client SQSAPI
 	URL    string // of the dead letter queue; for a FIFO queue it ends with .fifo
 }
 
-// SQSDelays postpone messages by their visibility timeout.
+// SQSDelays postpone messages by their visibility timeout. They are safe for concurrent use.
 type SQSDelays struct {
 	Client SQSAPI
 	URL    string // of the function's queue

@@ -74,7 +74,7 @@ func (e *CredentialsError) Error() string {
 }
 func (e *CredentialsError) Unwrap() error { return e.Err }
 
-// A Plan describes how the attempts of one request are signed.
+// A Plan describes how the attempts of one request are signed. It is not safe for concurrent use.
 type Plan struct {
 	s               *Signer
 	service, region string
@@ -254,7 +254,7 @@ func (p *Plan) s3() bool {
 }
 
 // A Refresher is a provider that can read its credentials again. Refresh is called because AWS refused credentials. It reports
-// whether there are new ones.
+// whether there are new ones. A Refresher must be safe for concurrent use.
 type Refresher interface {
 	aws.CredentialsProvider
 	Refresh(ctx context.Context, refused aws.Credentials) bool

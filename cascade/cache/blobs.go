@@ -19,7 +19,8 @@ type Blobs interface {
 	Most() int
 }
 
-// A Locker is a Blobs with locks, so that only one process of a fleet refreshes an answer.
+// A Locker is a Blobs with locks, so that only one process of a fleet refreshes an answer. Lock is safe for concurrent
+// use.
 type Locker interface {
 	// Lock reports whether the caller acquired the lock of a key. A lock expires by itself.
 	Lock(ctx context.Context, key []byte, keep time.Duration) (bool, error)

@@ -23,7 +23,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// A Table contains the methods of a DynamoDB client that a Store needs. *dynamodb.Client implements it.
+// A Table contains the methods of a DynamoDB client that a Store needs. *dynamodb.Client implements it. A Table must be
+// safe for concurrent use.
 type Table interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
@@ -38,7 +39,8 @@ type Table interface {
 	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
 }
 
-// A Queue contains the methods of an SQS client that a Store needs. *sqs.Client implements it.
+// A Queue contains the methods of an SQS client that a Store needs. *sqs.Client implements it. A Queue must be safe for
+// concurrent use.
 type Queue interface {
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)

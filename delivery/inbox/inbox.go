@@ -17,7 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// A Queue contains the methods of an SQS client that an Inbox needs. *sqs.Client implements it.
+// A Queue contains the methods of an SQS client that an Inbox needs. *sqs.Client implements it. A Queue must be safe
+// for concurrent use.
 type Queue interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
@@ -30,7 +31,8 @@ type Queue interface {
 
 var _ Queue = (*sqs.Client)(nil)
 
-// An Inbox submits the requests of a queue. Run does the work.
+// An Inbox submits the requests of a queue. Run does the work. Its functions must be safe for concurrent use, and its
+// fields must not change while Run runs.
 type Inbox struct {
 	Queue Queue
 	URL   string // of the queue; the URL of a FIFO queue ends with .fifo

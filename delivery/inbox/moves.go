@@ -14,7 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// Tasks contains the methods of an SQS client that Moves needs. *sqs.Client implements it.
+// Tasks contains the methods of an SQS client that Moves needs. *sqs.Client implements it. Tasks must be safe for
+// concurrent use.
 type Tasks interface {
 	StartMessageMoveTask(context.Context, *sqs.StartMessageMoveTaskInput, ...func(*sqs.Options)) (*sqs.StartMessageMoveTaskOutput, error)
 	ListMessageMoveTasks(context.Context, *sqs.ListMessageMoveTasksInput, ...func(*sqs.Options)) (*sqs.ListMessageMoveTasksOutput, error)
@@ -24,7 +25,7 @@ type Tasks interface {
 
 var _ Tasks = (*sqs.Client)(nil)
 
-// Moves moves all messages of a dead letter queue back to their original queue.
+// Moves moves all messages of a dead letter queue back to their original queue. Moves is safe for concurrent use.
 type Moves struct {
 	Tasks    Tasks
 	queue    redrive

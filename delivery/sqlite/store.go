@@ -37,7 +37,7 @@ type Options struct {
 }
 
 // A Store stores deliveries in a file. One goroutine does the writes of all callers. It commits all writes that have
-// accumulated in one transaction.
+// accumulated in one transaction. A Store is safe for concurrent use.
 type Store struct {
 	path  string
 	o     Options

@@ -31,7 +31,7 @@ type Config struct {
 	Back func()
 }
 
-// Local is the set of breakers of a process: a *breaker.Breaker or a *breaker.Group.
+// Local is the set of breakers of a process: a *breaker.Breaker or a *breaker.Group. It is safe for concurrent use.
 type Local interface {
 	Join(breaker.Fleet)
 	All() iter.Seq2[string, *breaker.Breaker]
@@ -80,7 +80,7 @@ type Breakers struct {
 // different keys rare.
 const groupPages = 8
 
-// A Fleet runs Breakers. *fleet.Fleet implements it.
+// A Fleet runs Breakers. *fleet.Fleet implements it. A Fleet must be safe for concurrent use.
 type Fleet interface {
 	Store() fleet.Store
 	Attend(run func(context.Context)) (leave func()) // runs while the fleet does, until leave

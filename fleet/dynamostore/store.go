@@ -14,7 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// API is the part of a DynamoDB client that a Store needs. *dynamodb.Client implements it.
+// API is the part of a DynamoDB client that a Store needs. *dynamodb.Client implements it. It must be safe for
+// concurrent use.
 type API interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)

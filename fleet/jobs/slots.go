@@ -198,7 +198,7 @@ func (s *slots) takeAlone(n int, why error) (*Slot, State, error) {
 	return &Slot{s: s, id: c.ID, State: s.o.state(n)}, s.o.state(n), nil
 }
 
-// A Slot is held for the start of one job.
+// A Slot is held for the start of one job. It is safe for concurrent use.
 type Slot struct {
 	State   State         // when the slot was granted, without its job; zero if Unasked
 	Waited  time.Duration // for the slot

@@ -74,7 +74,7 @@ type Pauses struct {
 	fails   int           // failed calls to the store in a row
 }
 
-// A Fleet runs Pauses. *fleet.Fleet implements it.
+// A Fleet runs Pauses. *fleet.Fleet implements it. A Fleet must be safe for concurrent use.
 type Fleet interface {
 	Store() fleet.Store
 	Client() string                                  // identifies this process

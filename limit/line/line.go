@@ -92,7 +92,8 @@ type Spot struct {
 	After func(now time.Duration, ahead int64) time.Duration
 }
 
-// A Call is a waiting call. It keeps its place in its flow if it waits again, also in another queue.
+// A Call is a waiting call. It keeps its place in its flow if it waits again, also in another queue. The caller must
+// not change it while it waits.
 type Call struct {
 	Asker
 	Flow     string

@@ -6,7 +6,8 @@ import "bytes"
 // A frame is an element with the preceding bracket or comma, which Element removes. The closing bracket is a separate
 // frame. A text of one or more objects without an array is split after each object. The zero Array is ready to use.
 //
-// An Array finds the ends of elements. It does not check that they are valid JSON.
+// An Array finds the ends of elements. It does not check that they are valid JSON. An Array is not safe for concurrent
+// use.
 type Array struct {
 	Max int // in bytes; 0 means 1 MiB
 

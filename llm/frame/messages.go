@@ -9,7 +9,7 @@ import (
 // ready to use.
 //
 // If the checksum or the lengths of a prelude are invalid, the position of the next message is unknown. Everything from
-// there on is one opaque frame.
+// there on is one opaque frame. Messages is not safe for concurrent use.
 type Messages struct {
 	Max int // in bytes; 0 means 1 MiB
 

@@ -6,7 +6,8 @@ import "bytes"
 // an event. It may contain only comments, or nothing. The zero SSE is ready to use.
 //
 // Lines may end in LF, CRLF or CR. If a blank line ends in CR and the line before did not end in CRLF, the frame ends
-// immediately, because no further byte may follow. If an LF does follow, it starts the next frame.
+// immediately, because no further byte may follow. If an LF does follow, it starts the next frame. An SSE is not safe
+// for concurrent use.
 type SSE struct {
 	Max int // in bytes; 0 means 1 MiB
 

@@ -17,7 +17,7 @@ import (
 
 // Callers limits how much each caller may use, across all upstreams that count callers. These are weir's limits, not a
 // provider's. A call is charged to all of its limits or to none. It is charged once, for any number of attempts and
-// tiers.
+// tiers. Callers is safe for concurrent use, but its fields must not change after first use.
 type Callers struct {
 	Limits *weir.Upstream
 	Keys   map[string]Key
@@ -27,7 +27,7 @@ type Callers struct {
 }
 
 // A Key reads the value of a scope from a request. It returns an error for an invalid request, for example one with a
-// forged or expired token.
+// forged or expired token. A Key must be safe for concurrent use.
 type Key func(*http.Request) (string, error)
 
 func (c *Callers) identify(r *http.Request, into map[string]string) error {

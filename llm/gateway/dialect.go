@@ -77,7 +77,7 @@ type Options struct {
 	Events Events
 }
 
-// Events are callbacks for calls. A nil callback is not called. Callbacks must not block.
+// Events are callbacks for calls. A nil callback is not called. Callbacks must not block. They may run concurrently.
 type Events struct {
 	Used     func(Used)     // an answer from a model has ended
 	Answered func(Answered) // an answer from any tier has started

@@ -2,7 +2,8 @@ package tokens
 
 import "github.com/seed1158cd35/weir/llm"
 
-// A Count counts the tokens of a text that arrives in pieces, such as a model's output. The zero Count is empty.
+// A Count counts the tokens of a text that arrives in pieces, such as a model's output. The zero Count is empty. A
+// Count is not safe for concurrent use.
 type Count struct {
 	p      profile
 	pieces int64

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// A Target receives messages.
+// A Target receives messages. A Notifier sends messages to a Target one at a time.
 type Target interface {
 	// Name is the target's name in logs. It must not contain a secret.
 	Name() string

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
-// Deliveries are the metrics of deliveries.
+// Deliveries are the metrics of deliveries. Except for Holds, their methods are safe for concurrent use.
 type Deliveries struct {
 	attempts *prometheus.CounterVec
 	dead     *prometheus.CounterVec
@@ -22,7 +22,7 @@ type Deliveries struct {
 	standing *standing
 }
 
-// A DeliveryQueue is read during each scrape.
+// A DeliveryQueue is read during each scrape. It must be safe for concurrent use, because scrapes may overlap.
 type DeliveryQueue interface {
 	Counts(context.Context) ([]delivery.Count, error)
 }

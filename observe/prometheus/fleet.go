@@ -12,7 +12,7 @@ import (
 )
 
 // Fleet are the metrics of limits that are shared through a store. Create one with NewFleet, pass its Events to fleet.New, and
-// call Watch with the result.
+// call Watch with the result. It is safe for concurrent use.
 type Fleet struct {
 	calls, served, units, leased, returned, repeats, conditions, throttled, retried *prometheus.CounterVec
 

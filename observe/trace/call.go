@@ -9,7 +9,7 @@ import (
 
 // A Call is the state of a request in progress, or of a call that the program makes for itself. It has the trace that the request
 // belongs to, and the results of the calls made for it. Each of these calls has the Call, or a Part of it, in weir.Call.Note. The
-// methods of a nil Call do nothing.
+// methods of a nil Call do nothing. A Call is safe for concurrent use.
 type Call struct {
 	t   *Tracer
 	top *Call // the Call that this is a Part of; nil if it is not a Part

@@ -85,7 +85,7 @@ func Fallback[T any](ctx context.Context, t *Tracer, name string, fn func(contex
 // self returns the call as an attempt, to be the parent of work within the call.
 func (c *Call) self() Attempt { return Attempt{c: c} }
 
-// A Transport adds the trace to requests whose context is within an attempt.
+// A Transport adds the trace to requests whose context is within an attempt. It is safe for concurrent use.
 type Transport struct {
 	Base http.RoundTripper // nil means http.DefaultTransport
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// An Exporter sends spans. If it is an io.Closer, the tracer closes it.
+// An Exporter sends spans. If it is an io.Closer, the tracer closes it. An Exporter must be safe for concurrent use.
 type Exporter interface {
 	// Export makes one attempt. An error other than *LaterError is final: the spans will not be sent again.
 	Export(ctx context.Context, spans []Span) error

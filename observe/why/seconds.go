@@ -33,7 +33,7 @@ type Line struct {
 }
 
 // Seconds counts the decisions of each upstream, for every second in which calls waited or were refused. It answers for calls
-// without an individual record. The zero Seconds is ready to use.
+// without an individual record. The zero Seconds is ready to use. It is safe for concurrent use.
 type Seconds struct {
 	mu    sync.Mutex
 	of    map[string]*counted // by upstream

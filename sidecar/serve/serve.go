@@ -32,7 +32,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/stores"
 )
 
-// A Server is a sidecar. It is built by New and serves in Run.
+// A Server is a sidecar. It is built by New and serves in Run. Call Run once. The other methods are safe for concurrent
+// use.
 type Server struct {
 	path       string
 	with       Options

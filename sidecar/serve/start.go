@@ -5,7 +5,8 @@ import (
 	"os"
 )
 
-// A Running is a server that runs in this process, until Stop or Close.
+// A Running is a server that runs in this process, until Stop or Close. It is safe for concurrent use, except for
+// Run, which Start calls.
 type Running struct {
 	*Server
 	stop   context.CancelFunc

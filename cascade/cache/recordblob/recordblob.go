@@ -23,7 +23,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A Store has the methods of fleet.Store that are used here.
+// A Store has the methods of fleet.Store that are used here. It must be safe for concurrent use.
 type Store interface {
 	Load(ctx context.Context, group string, names []string) ([]fleet.Record, time.Time, error)
 	Swap(ctx context.Context, group string, r fleet.Record) (fleet.Record, bool, error)

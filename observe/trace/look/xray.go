@@ -11,7 +11,7 @@ import (
 )
 
 // XRay finds traces in X-Ray. It first looks for segments. With CloudWatch's Transaction Search there are none, so it then
-// searches the logs of Transaction Search, which takes some seconds.
+// searches the logs of Transaction Search, which takes some seconds. An XRay is safe for concurrent use.
 type XRay struct {
 	API  *xray.API
 	Each time.Duration // interval between polls for results from the logs; 0 means a second

@@ -35,7 +35,7 @@ const (
 	attemptsAtEnd    = 3
 )
 
-// A Sender sends metrics over HTTP or gRPC.
+// A Sender sends metrics over HTTP or gRPC. It is safe for concurrent use.
 type Sender interface {
 	// sendMetrics makes one attempt. Its errors have the meaning of a trace.Exporter's.
 	sendMetrics(ctx context.Context, body []byte) error
@@ -82,7 +82,7 @@ type MeterStats struct {
 
 // A Meter gathers metrics periodically and sends them. Code that updates metrics is not blocked. During an outage of the receiver
 // the newest requests are kept: values are cumulative, so they include the older ones. Create one with NewMeter and end it with
-// Close.
+// Close. Call Close once. Stats is safe for concurrent use.
 type Meter struct {
 	o        Metrics
 	resource *resource

@@ -22,7 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/why"
 )
 
-// A Store is the part of fleet.Store that a Book needs.
+// A Store is the part of fleet.Store that a Book needs. It must be safe for concurrent use.
 type Store interface {
 	Load(ctx context.Context, group string, names []string) ([]fleet.Record, time.Time, error)
 	Swap(ctx context.Context, group string, r fleet.Record) (fleet.Record, bool, error)

@@ -16,7 +16,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// An API is a client for X-Ray's API: signed POST requests with JSON.
+// An API is a client for X-Ray's API: signed POST requests with JSON. It is safe for concurrent use, but its fields must not
+// change after first use.
 type API struct {
 	AWS    aws.Config   // its Region and Credentials
 	URL    string       // "" means the regional endpoint
