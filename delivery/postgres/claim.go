@@ -134,11 +134,7 @@ SELECT ` + recordColumns + requestColumns + ` FROM claimed d JOIN weir_request r
 
 // unclaimLater makes the next sweep give back a claim whose outcome is unknown.
 func (s *Store) unclaimLater(token int64, seqs []int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.unsure) < mostUnsure {
-		s.unsure = append(s.unsure, unsureClaim{token: token, seqs: seqs})
-	}
+	s.addUnsure(unsureClaim{token: token, seqs: seqs})
 }
 
 // mostUnsure limits the claims to be given back. Beyond it, claims end with their leases.
@@ -158,19 +154,18 @@ func (s *Store) unbeginLater(all []*acceptance) {
 			is.ids = append(is.ids, esc(a.r.ID))
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(is.ids) > 0 && len(s.unsure) < mostUnsure {
-		s.unsure = append(s.unsure, is)
+	if len(is.ids) > 0 {
+		s.addUnsure(is)
 	}
 }
 
 // unclaim gives back claims whose callers did not learn of them. No attempt was sent, so none counts.
 func (s *Store) unclaim(ctx context.Context) error {
-	s.mu.Lock()
-	all := slices.Clone(s.unsure)
-	s.mu.Unlock()
-	for _, c := range all {
+	for {
+		c, ok := s.nextUnsure()
+		if !ok {
+			return nil
+		}
 		if err := again(func() error {
 			return s.transact(ctx, step{query: `WITH back AS (
 				UPDATE weir_delivery SET status = 'queued', lease = NULL, token = NULL, worker = '', attempts = attempts - 1, starts = starts - 1, changed = weir_now()
@@ -178,13 +173,29 @@ func (s *Store) unclaim(ctx context.Context) error {
 			INSERT INTO weir_count(upstream, status, n) SELECT upstream, 'queued', count(*) FROM back GROUP BY upstream
 				UNION ALL SELECT upstream, 'processing', -count(*) FROM back GROUP BY upstream`, args: []any{c.seqs, c.token, c.ids}})
 		}); err != nil {
+			s.addUnsure(c)
 			return err
 		}
-		s.mu.Lock()
-		s.unsure = slices.Delete(s.unsure, 0, 1) // sweeps of one store do not overlap
-		s.mu.Unlock()
 	}
-	return nil
+}
+
+// nextUnsure removes a claim from those to be given back, so that no other sweep gives it back, too.
+func (s *Store) nextUnsure() (c unsureClaim, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.unsure) == 0 {
+		return c, false
+	}
+	c, s.unsure = s.unsure[0], s.unsure[1:]
+	return c, true
+}
+
+func (s *Store) addUnsure(c unsureClaim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.unsure) < mostUnsure {
+		s.unsure = append(s.unsure, c)
+	}
 }
 
 // Defer postpones queued deliveries.

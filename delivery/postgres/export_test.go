@@ -20,6 +20,20 @@ func (s *Store) AwaitsAccepts() (waiting func() int) {
 	}
 }
 
+// AddUnsure adds claims of no delivery whose outcome is unknown.
+func (s *Store) AddUnsure(n int) {
+	for range n {
+		s.addUnsure(unsureClaim{})
+	}
+}
+
+// Unsure returns how many claims have an unknown outcome.
+func (s *Store) Unsure() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.unsure)
+}
+
 // Dials returns the connect timeout for a URL.
 func Dials(at string) (time.Duration, error) {
 	c, err := configure(Options{URL: at})

@@ -32,8 +32,7 @@ type Options struct {
 	MaxSize     int64         // maximum total size of their requests in bytes; 0 means 64 GiB. A named tenant may use half of it
 }
 
-// A Store stores deliveries in a database. It uses the clock of the database. A Store is safe for concurrent use, but
-// its sweeps must not overlap.
+// A Store stores deliveries in a database. It uses the clock of the database. A Store is safe for concurrent use.
 type Store struct {
 	o     Options
 	where string // describes the database for people, without its password

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -102,6 +103,24 @@ func TestClaimsThatNobodyHeardOfGoBack(t *testing.T) {
 	}
 	if all, err := look.Claim(t.Context(), delivery.Ask{Upstream: "a", Most: 10, Lease: time.Hour}); err != nil || len(all) != 3 {
 		t.Errorf("%d are claimed, %v", len(all), err)
+	}
+}
+
+// Sweeps of one store may overlap. Each claim with an unknown outcome is given back by one of them.
+func TestSweepsMayOverlap(t *testing.T) {
+	s := open(t, postgres.Options{URL: place(t, server)})
+	s.AddUnsure(60)
+	var sweeps sync.WaitGroup
+	for range 4 {
+		sweeps.Go(func() {
+			if _, err := s.Sweep(t.Context(), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	sweeps.Wait()
+	if n := s.Unsure(); n != 0 {
+		t.Errorf("%d claims were not given back", n)
 	}
 }
 
