@@ -50,7 +50,7 @@ const muchReserved = Whole / 10
 func (b *beating) reserved() int64 { return max(0, b.out.Out-b.out.Unknown) }
 
 // reservedWithin returns the large part of each limit that is reserved for silent processes, or was at most recent ago; 0 if none.
-// When they respond again, the store counts what they could have used as used, and the limit has to recover from that.
+// When they respond again, the store counts their possible use as used, and the limit has to recover from it.
 func (b *beating) reservedWithin(now, recent time.Duration) int64 {
 	if b.reserved() >= muchReserved || now < b.muchAt+recent {
 		return b.much

@@ -226,7 +226,7 @@ func (c *bucketCell) left() int64 {
 
 func (c *bucketCell) take(n int64) { c.taken += n * c.rule.Meter.Unit }
 
-// write starts from a new base if it must, or if the bucket is empty and the present base would waste much of it. The
+// write starts from a new base if it must, or if the bucket is empty and the present base would waste a large part. The
 // present base is better, because then concurrent updates do not conflict.
 func (c *bucketCell) write(u *update) int64 {
 	net := c.taken + c.owed

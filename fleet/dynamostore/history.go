@@ -163,7 +163,7 @@ func (c *bucketCell) begins() bool {
 	return c.history.late && !c.history.kept && c.axis && !c.now.rough && !c.vague() && c.level > c.rule.Meter.Cap/2
 }
 
-// slotPlace returns the place of the present slot. This slot never ends before another one that was used, because each
+// slotPlace returns the place of the present slot. This slot never ends before a slot that was used already, because each
 // slot also counts the grants of later slots. The length of slots grows with the age of the history, by powers of two,
 // so that calls share slots.
 func (c *bucketCell) slotPlace() int64 {
@@ -192,6 +192,7 @@ func (c *bucketCell) lowersHistory() bool {
 // writeHistory adds the changes of the slots to an update that adds net and gap to t, and subtracts returned weight.
 func (c *bucketCell) writeHistory(u *update, net, gap int64) {
 	h, x, m := &c.history, c.name("x"), c.name("m")
+	stale := h.stale
 	switch {
 	case c.begins():
 		u.strict = true
@@ -212,7 +213,7 @@ func (c *bucketCell) writeHistory(u *update, net, gap int64) {
 			if len(h.gone) >= goneTogether { // m never falls: a concurrent update with an earlier floor fails
 				most = h.floor
 				u.setNumber(m, strconv.FormatInt(most, 10))
-				h.stale = append(h.stale, h.gone...)
+				stale = slices.Concat(stale, h.gone)
 			}
 			u.needs(m, "<=", u.number(strconv.FormatInt(most, 10)))
 		}
@@ -221,7 +222,7 @@ func (c *bucketCell) writeHistory(u *update, net, gap int64) {
 		}
 		c.writeSlots(u, net)
 	}
-	for _, name := range h.stale[:min(len(h.stale), c.most/2)] {
+	for _, name := range stale[:min(len(stale), c.most/2)] {
 		u.drop(name)
 	}
 }
