@@ -118,8 +118,10 @@ func TestNothingGoesBeforeItIsBack(t *testing.T) {
 	}
 }
 
-// However an upstream counts, using its remaining units and reset causes hardly any refusals beyond those by the rate
-// alone: none if units come back one by one, and at most one in a hundred for windows.
+// However an upstream counts, using its remaining units and reset causes hardly any refusals: none if units come back
+// one by one, and for windows at most one in a hundred. Of a few units a minute, one call in each window may be
+// refused: with 2 a minute, a response may report that nothing remains for 31 s, and the next call goes after 30 s,
+// because an upstream that restores its units one by one would grant it.
 func TestBelievingTheResetIsSafe(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -132,8 +134,12 @@ func TestBelievingTheResetIsSafe(t *testing.T) {
 		latency := time.Duration(5+random.IntN(500)) * time.Millisecond
 		drive(t, u, latency, 3*time.Minute)
 		t.Logf("%+v, latency %v", *u, latency)
-		if u.per <= time.Minute && u.refused > u.granted/100+1 {
-			t.Errorf("seed %d: latency %v, %+v", seed, latency, *u)
+		most := u.granted/100 + 1
+		if u.window && u.per == time.Minute && u.limit <= 10 {
+			most = int64(3*time.Minute/u.per) + 1
+		}
+		if u.per <= time.Minute && u.refused > most {
+			t.Errorf("seed %d: latency %v, %+v, want %d refused at most", seed, latency, *u, most)
 		}
 	}
 }
