@@ -27,7 +27,7 @@ func (s story) picture(direct, through *Score, p palette) string {
 }
 
 func (s story) panel(title string, score *Score, p palette) []string {
-	out := []string{pad(title + ": calls done a second")}
+	out := []string{pad(title + ": calls done per second")}
 	for row := chartRows; row > 0; row-- {
 		label := ""
 		if row == chartRows || row == chartRows/2 {
