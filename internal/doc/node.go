@@ -1,6 +1,7 @@
 package doc
 
 import (
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -18,6 +19,22 @@ type Node struct {
 	Line, Column int
 	Preset       string // the preset that contains it, or "" for the file; complaints name it
 	tag          string // of a scalar
+}
+
+// Clone returns a copy of a node and of all nodes below it.
+func (n *Node) Clone() *Node {
+	c := *n
+	c.Items, c.Fields = slices.Clone(n.Items), slices.Clone(n.Fields)
+	for i := range c.Items {
+		c.Items[i] = c.Items[i].Clone()
+	}
+	for i := range c.Fields {
+		c.Fields[i].Value = c.Fields[i].Value.Clone()
+		if key := c.Fields[i].Key; key != nil {
+			c.Fields[i].Key = key.Clone()
+		}
+	}
+	return &c
 }
 
 // A Kind is the kind of a node.

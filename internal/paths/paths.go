@@ -139,6 +139,13 @@ func Rest(prefix, raw string) (rest string, ok bool) {
 	return "/" + raw, true
 }
 
+// First returns the first segment of a path without its leading slash, in a form that is equal for all paths that Rest
+// treats as equal.
+func First(path string) string {
+	first, _, _ := strings.Cut(path, "/")
+	return canonical(first)
+}
+
 // odd reports whether a path has several interpretations.
 func odd(raw string) bool {
 	return strings.ContainsAny(raw, "%\\;#? \t") || strings.Contains(raw, "//") || strings.Contains(raw, "/.") ||

@@ -72,7 +72,7 @@ type TLS struct{ Cert, Key string }
 type Upstream = proxy.Upstream
 
 // maxFile is the largest file that is read, in bytes.
-const maxFile = 1 << 20
+const maxFile = 8 << 20
 
 // Load reads a file. Errors in the file are doc.Errors. If the file cannot be read, Load returns the error of package
 // os. env is os.LookupEnv, or nil for no variables.

@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"math/big"
@@ -170,8 +171,8 @@ func TestLargeInputIsRefused(t *testing.T) {
 		named = strings.Replace(named, "%", strings.Repeat("x", i%60)+string(rune('a'+i%26))+string(rune('a'+i/26%26))+string(rune('a'+i/676)), 1)
 	}
 	for _, c := range []struct{ name, text, want string }{
-		{"file", strings.Repeat("#", maxFile+1), "is larger than 1 MiB"},
-		{"aliases", bomb, "more than 100000 values"},
+		{"file", strings.Repeat("#", maxFile+1), "is larger than 8 MiB"},
+		{"aliases", bomb, "more than 500000 values"},
 		{"depth", strings.Repeat("[", 500) + strings.Repeat("]", 500), "nested too deeply"},
 		{"deeper", strings.Repeat("[", 20_000), "broken YAML"},
 		{"names", named, "has 1200 entries; at most 1000 are allowed"},
@@ -179,6 +180,26 @@ func TestLargeInputIsRefused(t *testing.T) {
 		if _, err := Parse("weir.yaml", []byte(c.text), nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %.200v, want %q", c.name, err, c.want)
 		}
+	}
+}
+
+// A file can have 10,000 upstreams, each with a preset and a limit.
+func TestManyUpstreams(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("upstreams:\n")
+	for i := range mostUpstreams {
+		fmt.Fprintf(&text, "  u%d:\n    preset: http\n    url: https://u%d.example.com/\n    routes: [{path: /teams/u%d/}]\n    limits: {all: {rate: 100/s, burst: 200}}\n", i, i, i)
+	}
+	f, err := Parse("weir.yaml", []byte(text.String()), nil)
+	if err != nil {
+		t.Fatalf("%.300v", err)
+	}
+	last := f.Upstreams[len(f.Upstreams)-1]
+	if len(f.Upstreams) != mostUpstreams || last.Name != "u9999" || last.Routes[0].Path != "/teams/u9999/" || len(last.Policy.Limits) != 1 || last.Policy.Retry.Attempts < 2 {
+		t.Errorf("%d upstreams, the last is %+v", len(f.Upstreams), last)
+	}
+	if _, err := Parse("weir.yaml", []byte(text.String()+"  more: {url: https://h}\n"), nil); err == nil || !strings.Contains(err.Error(), "at most 10000 are allowed") {
+		t.Errorf("one more: %.300v", err)
 	}
 }
 

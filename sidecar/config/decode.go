@@ -30,7 +30,7 @@ func newDecoder(file string) *decoder {
 }
 
 // bounds limit the size of a configuration.
-var bounds = doc.Bounds{Bytes: maxFile, Nodes: 100_000, Depth: 20}
+var bounds = doc.Bounds{Bytes: maxFile, Nodes: 500_000, Depth: 20}
 
 // A form describes how a kind of value is written, in words, and reads it. If read returns false, it has reported an
 // error.
@@ -101,17 +101,22 @@ func names[T any](fields []field[T]) []string {
 	return all
 }
 
-// mostNamed is the largest number of upstreams in a file, and of limits in an upstream. It is small enough to compare
-// each with each.
-const mostNamed = 1000
+// mostNamed is the largest number of entries of a mapping with arbitrary names, such as limits in an upstream, and
+// mostUpstreams that of upstreams in a file.
+const (
+	mostNamed     = 1000
+	mostUpstreams = 10_000
+)
 
 // named returns the entries of a mapping with arbitrary names.
-func (d *decoder) named(n *node) []entry {
+func (d *decoder) named(n *node) []entry { return d.namedAtMost(n, mostNamed) }
+
+func (d *decoder) namedAtMost(n *node, most int) []entry {
 	if !d.IsMapping(n) {
 		return nil
 	}
-	if len(n.Fields) > mostNamed {
-		d.Bad(n, "", "has %d entries; at most %d are allowed", len(n.Fields), mostNamed)
+	if len(n.Fields) > most {
+		d.Bad(n, "", "has %d entries; at most %d are allowed", len(n.Fields), most)
 		return nil
 	}
 	good := make([]entry, 0, len(n.Fields))

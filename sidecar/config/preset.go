@@ -5,6 +5,7 @@ import (
 	"embed"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/seed1158cd35/weir/internal/doc"
 )
@@ -116,13 +117,20 @@ func (d *decoder) preset(name string, at, n *node, tier bool) *node {
 	return weirPreset(name, at, n, tier)
 }
 
+// presetTrees maps the name of each preset of weir that was used to its tree, which is never changed. A file can name a
+// preset thousands of times.
+var presetTrees sync.Map
+
 // weirPreset returns the tree of one of weir's presets, with the position at which the file names it.
 func weirPreset(name string, at, n *node, tier bool) *node {
-	text, _ := presetText(name)
-	inner := newDecoder(name)
-	base := inner.Read([]byte(text))
+	read, ok := presetTrees.Load(name)
+	if !ok {
+		text, _ := presetText(name)
+		read, _ = presetTrees.LoadOrStore(name, newDecoder(name).Read([]byte(text)))
+	}
+	base := read.(*node).Clone()
 	if tier {
-		inner.makeBrief(base)
+		newDecoder(name).makeBrief(base)
 	}
 	expand(base)
 	mark(base, name, at, n.Path)

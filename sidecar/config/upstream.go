@@ -116,7 +116,7 @@ var replay = form[int64]{"a size (64KiB, 1MiB)", func(d *decoder, n *node) (int6
 }}
 
 func readUpstreams(d *decoder, n *node, f *document) {
-	named := d.named(n)
+	named := d.namedAtMost(n, mostUpstreams)
 	d.tiers = tiers(named)
 	for _, e := range named {
 		u := d.readUpstream(e.Name, e.Value)

@@ -15,10 +15,11 @@ import (
 // A table is the configuration in force at one moment. A request keeps the table that it began with.
 type table struct {
 	entries []entry
+	routes  map[place][]int // the entries by place, in the order of entries
 	targets map[string]*target
 	weirs   map[string]*weir.Upstream
 	access  Access
-	hosts   []string // from routes and the access
+	hosts   map[string]bool // from routes and the access, in the form of hosts.Name
 }
 
 type entry struct {
@@ -26,11 +27,15 @@ type entry struct {
 	target *target
 }
 
+// A place is what a request must have for a route to match: the route's host, or "" for every host, and the first
+// segment of its path, or "" for every path. A request has at most four places, however many routes there are.
+type place struct{ host, segment string }
+
 // newTable returns a table of upstreams. It reuses the old table's state where possible.
 func newTable(d Access, upstreams []Upstream, old *table, o weir.Options, own *own) (*table, error) {
-	t := &table{targets: make(map[string]*target), weirs: make(map[string]*weir.Upstream), access: d}
+	t := &table{targets: make(map[string]*target), weirs: make(map[string]*weir.Upstream), access: d, hosts: make(map[string]bool)}
 	for _, h := range d.Hosts {
-		t.hosts = append(t.hosts, hosts.Name(h))
+		t.hosts[hosts.Name(h)] = true
 	}
 	for _, u := range upstreams {
 		before := (*target)(nil)
@@ -45,31 +50,44 @@ func newTable(d Access, upstreams []Upstream, old *table, o weir.Options, own *o
 		for _, r := range u.routes() {
 			r.Host = strings.ToLower(r.Host)
 			if r.Host != "" {
-				t.hosts = append(t.hosts, r.Host)
+				t.hosts[r.Host] = true
 			}
 			t.entries = append(t.entries, entry{r, to})
 		}
 	}
-	slices.SortStableFunc(t.entries, byPrecedence)
+	t.index()
 	return t, nil
+}
+
+// index sorts the routes and makes them ready for find.
+func (t *table) index() {
+	slices.SortStableFunc(t.entries, byPrecedence)
+	t.routes = make(map[place][]int, len(t.entries))
+	for i, e := range t.entries {
+		at := place{e.Host, paths.First(strings.TrimLeft(e.Path, "/"))}
+		t.routes[at] = append(t.routes[at], i)
+	}
 }
 
 // find returns the target of a request, the path to send, the part of the path after the route's path, and the route.
 func (t *table) find(r *http.Request) (to *target, path, rest string, by *Route, ok bool) {
 	host, raw := hosts.Name(r.Host), rawPath(r)
-	for i := range t.entries {
-		e := &t.entries[i]
-		if e.Host != "" && e.Host != host {
-			continue
+	first := ""
+	if after, ok := strings.CutPrefix(raw, "/"); ok {
+		first = paths.First(after)
+	}
+	for _, at := range [...]place{{host, first}, {host, ""}, {"", first}, {"", ""}} {
+		for _, i := range t.routes[at] {
+			e := &t.entries[i]
+			rest, under := paths.Rest(e.Path, raw)
+			if !under {
+				continue
+			}
+			if e.Strip {
+				raw = rest
+			}
+			return e.target, raw, rest, &e.Route, true
 		}
-		rest, under := paths.Rest(e.Path, raw)
-		if !under {
-			continue
-		}
-		if e.Strip {
-			raw = rest
-		}
-		return e.target, raw, rest, &e.Route, true
 	}
 	return nil, "", "", nil, false
 }
@@ -104,7 +122,7 @@ func rawPath(r *http.Request) string {
 }
 
 // ours reports whether the request's host may be a host of weir.
-func (t *table) ours(r *http.Request) bool { return hosts.Ours(r, t.hosts) }
+func (t *table) ours(r *http.Request) bool { return t.hosts[hosts.Name(r.Host)] || hosts.Ours(r, nil) }
 
 // problem returns why a request is malformed, or that it is for another host.
 func (t *table) problem(r *http.Request) (Why, *refuse.Facts) {
