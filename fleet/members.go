@@ -261,20 +261,27 @@ func (m *Members) expire(now int64) {
 		m.stale(m.Unknown, m.Known, window)
 		m.Unknown, m.Birth = 0, 0
 	}
-	for id, r := range m.Rows {
-		if now < r.Until {
-			continue
-		}
-		if r.Part > 0 && r.Goes {
+	// The result must not depend on the order of the members, which differs between stores.
+	for _, r := range m.Rows {
+		if now >= r.Until && r.Part > 0 && r.Goes {
 			m.returned(now, r.Silence)
-			if r.Last < m.Back {
-				r.Until = max(r.Until, m.Back+r.life())
-			}
+		}
+	}
+	var gone []*Member
+	for id, r := range m.Rows {
+		if now >= r.Until && r.Part > 0 && r.Goes && r.Last < m.Back {
+			r.Until = max(r.Until, m.Back+r.life())
 		}
 		if now >= r.Until {
-			m.stale(r.Part, r.Until, m.Window)
+			gone = append(gone, r)
 			delete(m.Rows, id)
 		}
+	}
+	slices.SortFunc(gone, func(a, b *Member) int {
+		return cmp.Or(cmp.Compare(a.Until, b.Until), cmp.Compare(a.Part, b.Part))
+	})
+	for _, r := range gone {
+		m.stale(r.Part, r.Until, m.Window)
 	}
 	kept := m.Stale[:0]
 	for _, s := range m.Stale {

@@ -4,6 +4,7 @@ import (
 	pile "container/heap"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -327,5 +328,47 @@ func TestWhatIsSavedUpInPartsThatAreOutIsNotGranted(t *testing.T) {
 	}
 	if granted != 50 {
 		t.Errorf("%d are granted of a bucket of 100 with half of it out, want 50", granted)
+	}
+}
+
+// What remains when several parts expire at once does not depend on the order in which a store has its members.
+func TestExpiryIsTheSameInAnyOrder(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 200 {
+		second := time.Second.Microseconds()
+		start := random.Int64N(second)
+		first := NewMembers(start, false)
+		first.Window, first.Heard = 10*second, start
+		for i := range 2 + random.IntN(2*mostStale) {
+			silence := second * (1 + random.Int64N(4))
+			r := &Member{Part: random.Int64N(1000), Last: start, Silence: silence, Goes: random.IntN(2) == 0, Until: start + silence*(1+random.Int64N(4))}
+			r.Answer.Until = r.Until
+			first.Rows[fmt.Sprint(i)] = r
+		}
+		first.look(start)
+		var want string
+		now := start + second*random.Int64N(20)
+		for again := range 20 {
+			m := *first
+			m.Rows, m.Falls, m.Stale = make(map[string]*Member), nil, nil
+			for id, r := range first.Rows {
+				row := *r
+				m.Rows[id] = &row
+			}
+			m.Turn(now)
+			got := fmt.Sprintln(m.Stale, m.Out, m.Back, m.Lag)
+			ids := make([]string, 0, len(m.Rows))
+			for id, r := range m.Rows {
+				ids = append(ids, fmt.Sprint(id, " until ", r.Until))
+			}
+			slices.Sort(ids)
+			got += fmt.Sprint(ids)
+			if again == 0 {
+				want = got
+			} else if got != want {
+				t.Fatalf("seed %d: %s\nonce, and then\n%s", seed, want, got)
+			}
+		}
 	}
 }

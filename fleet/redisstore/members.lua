@@ -196,22 +196,35 @@ local function membersOf(u, p, call, now, mark, hash)
       end
       h[8], h[9] = 0, 0
     end
+    -- The result must not depend on the order of the members, which differs between stores.
+    for _, r in pairs(rows) do
+      if now >= r[2] and r[1] > 0 and r[11] >= 2 then
+        lib.returned(h, r[7])
+      end
+    end
+    local gone = {}
     for id, r in pairs(rows) do
-      if now >= r[2] then
-        if r[1] > 0 and r[11] >= 2 then
-          lib.returned(h, r[7])
-          local till = h[15] + r[15] - r[5]
-          if r[5] < h[15] and till > r[2] then
-            r[2] = till
-            lib.keep(id, r)
-          end
-        end
-        if now >= r[2] then
-          stale(h, r[1], r[2], h[12])
-          call('HDEL', hash, id)
-          rows[id] = nil
+      if now >= r[2] and r[1] > 0 and r[11] >= 2 then
+        local till = h[15] + r[15] - r[5]
+        if r[5] < h[15] and till > r[2] then
+          r[2] = till
+          lib.keep(id, r)
         end
       end
+      if now >= r[2] then
+        gone[#gone + 1] = {r[1], r[2]}
+        call('HDEL', hash, id)
+        rows[id] = nil
+      end
+    end
+    table.sort(gone, function(a, b)
+      if a[2] ~= b[2] then
+        return a[2] < b[2]
+      end
+      return a[1] < b[1]
+    end)
+    for _, g in ipairs(gone) do
+      stale(h, g[1], g[2], h[12])
     end
     local kept = {}
     for _, s in ipairs(h[17]) do
