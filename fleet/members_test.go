@@ -340,7 +340,7 @@ func TestExpiryIsTheSameInAnyOrder(t *testing.T) {
 		start := random.Int64N(second)
 		first := NewMembers(start, false)
 		first.Window, first.Heard = 10*second, start
-		for i := range 2 + random.IntN(2*mostStale) {
+		for i := range 2 + random.IntN(4*mostStale) {
 			silence := second * (1 + random.Int64N(4))
 			r := &Member{Part: random.Int64N(1000), Last: start, Silence: silence, Goes: random.IntN(2) == 0, Until: start + silence*(1+random.Int64N(4))}
 			r.Answer.Until = r.Until
