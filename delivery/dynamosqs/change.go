@@ -134,15 +134,20 @@ const mostTries = 30
 
 // change applies do to a record and reports whether it changed. do may be called several times, and returns false to
 // leave the record as it is. is is the present record, or nil if there is none. If the response to a write is lost,
-// change recognizes its own write by the version.
+// change recognizes its own write by the version. If it cannot find out, it returns an error, and is is the record that
+// may be written.
 func (w *work) change(ctx context.Context, seq int64, do func(*record) bool) (is *record, changed bool, err error) {
-	s, mine, was := w.s, "", delivery.Status("")
+	s, was := w.s, delivery.Status("")
+	var mine *record // the latest write
 	for range mostTries {
 		r, err := s.get(ctx, seq)
-		if err != nil || r == nil {
-			return nil, false, err
+		if err != nil {
+			return mine, false, err
 		}
-		if mine != "" && r.version == mine {
+		if r == nil {
+			return nil, false, nil
+		}
+		if mine != nil && r.version == mine.version {
 			w.moved(r, was)
 			return r, true, nil
 		}
@@ -155,17 +160,20 @@ func (w *work) change(ctx context.Context, seq int64, do func(*record) bool) (is
 				return nil, false, err
 			}
 		}
-		mine, was = nonce(), r.Status
-		next.version, next.Home = mine, s.home
+		was = r.Status
+		next.version, next.Home = nonce(), s.home
 		it, err := next.item(&s.o)
 		if err != nil {
 			return nil, false, err
 		}
+		mine = &next
 		ok, err := s.put(ctx, it, "v = :v", item{":v": str(r.version)})
-		if err != nil {
+		switch {
+		case errors.Is(err, delivery.ErrUncertain):
+			return mine, false, err
+		case err != nil:
 			return nil, false, err
-		}
-		if ok {
+		case ok:
 			w.moved(&next, was)
 			return &next, true, nil
 		}

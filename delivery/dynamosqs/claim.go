@@ -178,6 +178,9 @@ func (s *Store) claim(ctx context.Context, w *work, seq int64, a *delivery.Ask) 
 		r.Attempts, r.Starts = r.Attempts+1, r.Starts+1
 		return true
 	})
+	if err != nil && r != nil {
+		s.unclaimLater(r)
+	}
 	if !changed || err != nil {
 		if errors.Is(err, errItem) {
 			err = nil

@@ -92,6 +92,7 @@ type Store struct {
 	owed   owed
 	known  map[string]bool // upstreams in the table's list
 	summed time.Time       // when the counts were last compared with the deliveries
+	unsure []*record       // claims that may be stored or not
 	swept  [watches]item   // where the last sweep stopped in each partition of the index watch; nil if it reached the end
 }
 

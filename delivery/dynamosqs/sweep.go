@@ -26,7 +26,7 @@ func (s *Store) Sweep(ctx context.Context, away map[string]string) (delivery.Swe
 	defer cancel()
 	w := &sweep{work: s.work(), away: away, is: delivery.Swept{Dead: make(map[string]map[delivery.Reason]int)}}
 	var partitions [watches]int
-	err := each(partitions[:], func(i, _ int) error { return w.partition(ctx, i) })
+	err := errors.Join(s.unclaim(ctx, w.work), each(partitions[:], func(i, _ int) error { return w.partition(ctx, i) }))
 	w.done(ctx)
 	if err == nil {
 		err = s.recount(ctx)
