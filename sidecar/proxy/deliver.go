@@ -190,11 +190,13 @@ const longestWait = 60
 
 // watch returns the delivery when it ends, when long has passed, or when weir is about to stop.
 func (p *Proxy) watch(ctx context.Context, a Accepter, d delivery.Delivery, long time.Duration) delivery.Delivery {
-	end := time.Now().Add(long)
-	for wait := 5 * time.Millisecond; d.Waits() && time.Now().Before(end) && ctx.Err() == nil; wait = min(2*wait, 250*time.Millisecond) {
+	ctx, cancel := context.WithTimeout(ctx, long)
+	defer cancel()
+	for wait := 5 * time.Millisecond; d.Waits() && ctx.Err() == nil; wait = min(2*wait, 250*time.Millisecond) {
 		select {
-		case <-time.After(min(wait, time.Until(end))):
+		case <-time.After(wait):
 		case <-ctx.Done():
+			return d
 		case <-p.leaving:
 			return d
 		}
