@@ -1,2 +1,2 @@
--- Drops the keys that hold what no script of ours wrote.
+-- Deletes keys whose values none of these scripts wrote.
 return tostring(redis.call('DEL', unpack(KEYS)))

@@ -1,6 +1,6 @@
--- Says of a group that it is new, so that its limits are full and not unknown, and that nobody holds a
--- part of them but those who are known. KEYS: its mark, and the members. ARGV[1]: an instant, or -1; what the store has known
--- of the group since an instant that is not later stays as it is.
+-- Declares a group as new: its limits are full rather than unknown, and only known members hold parts of them. KEYS:
+-- the group's mark and the members. ARGV[1]: an instant, or -1. If the store has known the group's state since that
+-- instant or earlier, nothing changes.
 local u, p, call = struct.unpack, struct.pack, redis.call
 local v = call('GET', KEYS[1])
 local after = u('<d', ARGV[1])
@@ -16,8 +16,8 @@ if not v or v:byte() ~= HEADED then
 end
 local lib = membersOf(u, p, call, 0, KEYS[1], KEYS[2])
 local h = lib.read(v)
--- What was out because it was unknown was not spent: of the falls, the strain and the stale parts. Parts
--- that were shown, or granted since, may have been.
+-- Parts that were out because their holders were unknown were not spent. They are taken out of the falls, the strain
+-- and the stale parts. Parts that a process has claimed or got since may have been spent.
 local unknown, upto, died = h[19], h[20], h[21]
 if h[8] > 0 then
   h[11], unknown, upto, died = 0, h[9], h[2], 0

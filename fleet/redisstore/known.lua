@@ -1,5 +1,5 @@
--- Since when the state of a group is known, by the server's clock in microseconds: 0 if the group was
--- said to be new, and -1 if the server knows nothing of it. KEYS: its mark. See members.lua.
+-- Returns since when the state of a group is known, in microseconds of the server's clock: 0 if the group was declared
+-- new, -1 if the server does not know the group. KEYS: the group's mark. See members.lua.
 local v = redis.call('GET', KEYS[1])
 if not v then
   return struct.pack('<d', -1)

@@ -1,6 +1,6 @@
--- Reads records. KEYS: the group's mark, which tells a cluster where to ask, and the records.
--- ARGV[1]: the clock of a test or 0. The answer is the clock, and each record with its length
--- before it. What swap.lua has not written is no record.
+-- Reads records. KEYS: the group's mark, so that a cluster routes the script to the group's node, and the records.
+-- ARGV[1]: the time of a test's clock or 0. The reply is the time, then each record after its length. A value that
+-- swap.lua has not written counts as missing.
 local u, p = struct.unpack, struct.pack
 local now = u('<d', ARGV[1])
 if now == 0 then

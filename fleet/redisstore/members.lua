@@ -1,11 +1,11 @@
--- Who shares the limits of a group: what fleet.Members computes, and take.lua and beat.lua begin
--- with. A test compares the two.
+-- The processes that share the limits of a group, as in fleet.Members. take.lua and beat.lua contain this file. A test
+-- compares the two implementations.
 --
--- A group's mark is "0" if it was said to be new and nobody has beaten since; otherwise a head, and
--- behind it the falls (part, at) and the stale parts (part, at, until). What was added to heads and falls stands among the
--- stale parts as ones of nothing that are over, which earlier versions of weir ignore: (0, -1 - head 22, -1), and for each
--- fall (0, -1 - ends, -2 - at). Members are fields of a
--- hash, by client. Whole numbers and instants in microseconds, all as doubles.
+-- A group's mark is "0" if the group was declared new and got no heartbeat since. Otherwise it is a head, followed by
+-- the falls (part, at) and the stale parts (part, at, until). Fields that later versions added are encoded as empty,
+-- expired stale parts, which earlier versions ignore: (0, -1 - head 22, -1), and for each fall (0, -1 - ends, -2 - at).
+-- Members are the fields of a hash, by client. All numbers are doubles that hold whole numbers; instants are
+-- microseconds.
 local HEAD = '<Bddddddddddddddddddd'
 local HEADED, HEADLEN = 252, 153
 local ROW = '<ddddddddddBdddd'
@@ -13,14 +13,16 @@ local LONGEST = 400 * 24 * 3600 * 1000000
 local WHOLE, LIFE, TRIAL, FALLS, STALE, BACK = 1000000, 10000000, 1000000, 4, 16, 10000000
 local NEVER = 2 ^ 60
 
--- Heads: 1 since when the state of the group is known, 2 up to when the lag is counted, 3 lag, 4 its
--- millionths, 5 out, 6 until when that stays so, 7 gen, 8 when the memory before was lost, while parts of it may be held, 9 unknown, 10 until when, 11 strain, 12 window, 13 when
--- somebody was heard last, 14 the supply's clock when more than half was out last, 15 when somebody was heard
--- after nobody was for a while, 16 falls, 17 stale parts; 18 the supply's clock when the memory before was lost, 19 the part of that
--- which nobody showed in time, 20 the supply's clock and 21 the instant when its time was over; 22 is 1 more than the lag was when nothing was out last, 0 if parts may have been saving
--- up for longer. The strain is by how much the lag has grown faster than half of the time, since whenever that is most.
--- Rows: 1 part, 2 until, 3 seq, 4 no, 5 last, 6 ack, 7 silence, 8 window, 9 joined, 10 wish, 11 flags, 12 to 15 the
--- answer's no, gen, part and until, 16 client.
+-- Head: 1 since when the state of the group is known, 2 up to when the lag is counted, 3 the lag, 4 its millionths,
+-- 5 the parts that are out, 6 until when that stays the same, 7 gen, 8 when the data was lost, as long as processes may
+-- hold parts of before, 9 the parts of unknown holders, 10 when they expire, 11 the strain, 12 the window, 13 the time
+-- of the latest heartbeat, 14 the supply's clock when more than half was out last, 15 when heartbeats resumed after an
+-- interruption, 16 the falls, 17 the stale parts, 18 the supply's clock when the data was lost, 19 the part of unknown
+-- holders that nobody claimed in time, 20 the supply's clock and 21 the instant at which it expired, 22 the lag when
+-- nothing was out last plus 1, or 0 if tokens may have accrued in parts for longer. The strain is the largest amount,
+-- over all starting times, by which the lag has grown faster than half of the time.
+-- Row: 1 part, 2 until, 3 seq, 4 no, 5 last, 6 ack, 7 silence, 8 window, 9 joined, 10 wish, 11 flags, 12 to 15 no, gen,
+-- part and until of the latest response, 16 client.
 local function membersOf(u, p, call, now, mark, hash)
   local lib = {}
 
@@ -39,12 +41,12 @@ local function membersOf(u, p, call, now, mark, hash)
     return all
   end
 
-  -- keep writes a member.
+  -- keep stores a member.
   function lib.keep(id, r)
     call('HSET', hash, id, p(ROW, r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13], r[14], r[15]))
   end
 
-  -- look counts what is out, and until when that stays so.
+  -- look computes how much is out, and until when that stays the same.
   local function look(h, rows)
     h[5], h[6] = h[9], NEVER
     if h[9] > 0 then
@@ -64,12 +66,12 @@ local function membersOf(u, p, call, now, mark, hash)
   end
   lib.look = look
 
-  -- z is the supply's clock.
+  -- z returns the supply's clock.
   function lib.z(h)
     return h[2] - h[3] - (h[4] > 0 and 1 or 0)
   end
 
-  -- forget is the memory lost: all parts are out until those who hold them show them.
+  -- forget handles the loss of the data: all parts are out until their holders claim them.
   local function forget(h, rows)
     h[7], h[8] = math.max(now, h[7] + 1), now
     h[9], h[10] = WHOLE, now + LIFE
@@ -82,7 +84,7 @@ local function membersOf(u, p, call, now, mark, hash)
   end
   lib.forget = forget
 
-  -- saved is for how long tokens have come for the parts that are out; 0 if it is not known.
+  -- saved returns for how long tokens have accrued for the parts that are out; 0 means unknown.
   local function saved(h)
     if h[22] == 0 then
       return 0
@@ -91,8 +93,8 @@ local function membersOf(u, p, call, now, mark, hash)
   end
   lib.saved = saved
 
-  -- change does something that may let less be out than before. Of what was out, what was out
-  -- with less, or as much and earlier, and ends no later needs no memory of its own.
+  -- change executes act, which may reduce how much is out. If it does, a fall is recorded, and falls that were not
+  -- larger and end no later are dropped.
   local function change(h, rows, act)
     look(h, rows)
     local before, ended, save = h[5], h[20], saved(h)
@@ -106,7 +108,7 @@ local function membersOf(u, p, call, now, mark, hash)
     if h[5] >= before then
       return
     end
-    if h[20] == ended and ended == lib.z(h) then -- it cannot be told from what was unknown until then
+    if h[20] == ended and ended == lib.z(h) then -- it cannot be distinguished from the part of unknown holders that expired at the same time
       h[19] = 0
     end
     local kept, z = {}, lib.z(h)
@@ -166,8 +168,7 @@ local function membersOf(u, p, call, now, mark, hash)
 
   lib.stale = stale
 
-  -- lengthen lets what still counts of expired parts count for a window that has become longer, and
-  -- reports whether something changed.
+  -- lengthen makes expired parts count for a window that has become longer. It reports whether anything changed.
   function lib.lengthen(h, window)
     local longer = false
     for _, s in ipairs(h[17]) do
@@ -178,19 +179,19 @@ local function membersOf(u, p, call, now, mark, hash)
     return longer
   end
 
-  -- returned notes that the store came back now if no member was heard for as long as one that lives is never silent.
-  -- It notes that once until a member is heard.
+  -- returned records that the store came back now, if no member sent a heartbeat for longer than live members need. It
+  -- does so once until the next heartbeat.
   function lib.returned(h, silence)
     if now - h[13] > 3 * silence and h[15] <= h[13] then
       h[15] = now
     end
   end
 
-  -- expire frees the parts whose time is over. Members that use their parts beyond it keep them until their life
-  -- after the store came back.
+  -- expire frees expired parts. Members that use their parts for longer keep them until a lifetime after the store came
+  -- back.
   local function expire(h, rows)
     if h[9] > 0 and now >= h[10] then
-      stale(h, h[9], h[10], h[13] == 0 and LONGEST or h[12]) -- or nobody has said which limits there are
+      stale(h, h[9], h[10], h[13] == 0 and LONGEST or h[12]) -- or no process has reported its limits yet
       if h[8] > 0 then
         h[19], h[20], h[21] = h[9], lib.z(h), h[10]
       end
@@ -235,11 +236,11 @@ local function membersOf(u, p, call, now, mark, hash)
     h[17] = kept
   end
 
-  -- turn brings the members to the present.
+  -- turn brings the members to the current time.
   function lib.turn(h, rows)
     local d = now - h[2]
     if d <= 0 then
-      if -d > BACK then -- a clock that was wrong has stamped all this
+      if -d > BACK then -- a wrong clock stamped all this
         h[1], h[2], h[13], h[15] = math.min(h[1], now), now, 0, 0
         for _, o in ipairs(h[17]) do
           o[2], o[3] = o[2] + d, o[3] + d
@@ -272,7 +273,7 @@ local function membersOf(u, p, call, now, mark, hash)
     end)
   end
 
-  -- pass is turn while nothing changes.
+  -- pass does the same as turn at a time when nothing changes.
   function lib.pass(h)
     local d = now - h[2]
     if d > 0 then
@@ -283,7 +284,7 @@ local function membersOf(u, p, call, now, mark, hash)
     end
   end
 
-  -- read reads a mark; what is missing or older was lost, and is written anew.
+  -- read decodes a mark. If the mark is missing or of an older format, the data was lost.
   function lib.read(v)
     if v and v:byte() == HEADED then
       local h, pos = {u(HEAD, v)}, HEADLEN + 1

@@ -1,7 +1,7 @@
--- Reads or writes the register of all groups that a store knows. KEYS: the register. ARGV[1]: the clock of a test or 0, and
--- what to do: 0 reads whether it lists the group, 1 lists the group if the register exists, 2 makes the register if there is
--- none and lists the group. ARGV[2]: the group. The answer is when the register was made, -1 if there is none, and whether the
--- group was missing.
+-- Reads or writes the register of all groups that a store knows. KEYS: the register. ARGV[1]: the time of a test's clock
+-- or 0, and the action: 0 checks whether the register lists the group, 1 adds the group if the register exists, 2
+-- creates the register if necessary and adds the group. ARGV[2]: the group. The reply is when the register was created,
+-- or -1 if there is none, and whether the group was missing.
 local u, p, call = struct.unpack, struct.pack, redis.call
 local now, act = u('<dd', ARGV[1])
 if now == 0 then

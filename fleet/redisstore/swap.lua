@@ -1,9 +1,9 @@
--- Writes a record if it has the version that the caller has seen, 0 being none.
+-- Writes a record if its version is the one that the caller has read; version 0 means that there is none.
 --
--- KEYS: the record. ARGV[1]: the clock of a test or 0, the version, for how many microseconds the record
--- is kept, and the rest of it. A record is its version, until when it is kept, for how long that
--- was, and its value; records.go reads it. A version is not used again after a record was forgotten.
--- What is no record is written over.
+-- KEYS: the record. ARGV[1]: the time of a test's clock or 0, the version, for how many microseconds to keep the
+-- record, and the rest of the record. A record consists of its version, when it expires, for how long it was to be
+-- kept, and its value. records.go reads it. A version is not used again after the record has expired. A value that
+-- is not a record is overwritten.
 local u, p = struct.unpack, struct.pack
 local now, version, keep, pos = u('<ddd', ARGV[1])
 if now == 0 then

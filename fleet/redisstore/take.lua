@@ -1,32 +1,33 @@
--- One ask: settles what it settles, then grants as many copies of the call as its limits bear.
+-- One ask: applies its settlements, then grants as many copies of the call as its limits allow.
 --
--- KEYS: the group's mark, the lane's answer, the members, then a hash for each key of the ask, in which each
--- limit is a field. ARGV[1] is packed by ask.go and the answer is read by reply.go; the rest of
--- ARGV are the names of the fields. Numbers are doubles that hold whole numbers, instants are
--- microseconds of the server's clock. The arithmetic is that of fleet.Cell and fleet.Ask; a test
--- compares the two. x - x % 1 is x rounded down, at a third of what math.floor costs.
+-- KEYS: the group's mark, the lane's latest answer, the members, then one hash for each key of the ask, in which each
+-- limit is a field. ask.go packs ARGV[1], and reply.go reads the answer. The rest of ARGV are the names of the fields.
+-- Numbers are doubles that hold whole numbers; instants are microseconds of the server's clock. The arithmetic is that
+-- of fleet.Cell and fleet.Ask. A test compares the two implementations. x - x % 1 is x rounded down, at a third of the
+-- cost of math.floor.
 local u, p, call = struct.unpack, struct.pack, redis.call
 local BUCKET, ROLLING, FIXED = 0, 1, 2
 local DEBT = 16           -- longestDebt of package limit
-local AHEAD = 10000000    -- a stamp further ahead than this was written by a clock that was wrong
-local LINGER = 60         -- seconds that a key is kept longer than it must, so that it is seldom renewed
-local FREE = 2 ^ 49        -- from which on what may be granted of a lost memory has no bound
-local REMEMBER = 60000000 -- how long answers are kept at least, and half of how long they are kept at most
+local AHEAD = 10000000    -- a timestamp further in the future was written by a wrong clock
+local LINGER = 60         -- seconds for which a key is kept longer than necessary, so that its expiry is seldom renewed
+local FREE = 2 ^ 49        -- from this value on, the units that may be granted after a loss of data are unbounded
+local REMEMBER = 60000000 -- the shortest time for which answers are kept; the longest is twice that
 
 local now, id, copies, nkeys, nclaims, nsettle, usual, size, pos = u('<dc8dHHHBH', ARGV[1])
-if now == 0 then -- else a test has given the clock
+if now == 0 then -- otherwise it is the time of a test's clock
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
 
--- An answer: 1 id, 9 when the key expires, 17 the answer, and whatever a longer one has left behind.
+-- A stored answer: from byte 1 the id, from 9 when the key expires, from 17 the answer, then possibly the rest of an
+-- earlier, longer one.
 local last = call('GET', KEYS[2])
 if last and last:sub(1, 8) == id then
   return p('<Bd', 250, now) .. last:sub(17, 16 + size)
 end
 
--- The supply: z is the clock by which buckets are drained, and out what is not the store's to grant
--- until soon. See members.lua for what the mark holds.
+-- The supply: z is the clock by which buckets drain, and out is the part that the store cannot grant until soon. See
+-- members.lua for the fields of the mark.
 local v = call('GET', KEYS[1])
 local since, z, out, soon, falls, unknown, lib, head = 0, now, 0, NEVER, 0, 0, nil, nil
 if v ~= '0' then
@@ -53,7 +54,7 @@ if v ~= '0' then
   out = out < WHOLE and out or WHOLE
 end
 
--- all of the head, where that is needed.
+-- whole returns the complete head. It is decoded only if needed.
 local function whole()
   if not head and v ~= '0' then
     lib = membersOf(u, p, call, now, KEYS[1], KEYS[3])
@@ -63,7 +64,7 @@ local function whole()
   return head
 end
 
--- share is a part of something, rounded up.
+-- share returns a part of n, rounded up.
 local function share(n, part)
   part = WHOLE - part
   local q = n / WHOLE
@@ -72,8 +73,8 @@ local function share(n, part)
   return n - part * q - (rest - rest % 1)
 end
 
--- lift is the weight that a bucket has at least: what is saved up out there, or may have been spent of late. A part has
--- saved up no more than has come since it is out.
+-- lift returns the least weight of a bucket: the tokens that have accrued in parts that are out, or may have been spent
+-- lately. No more tokens have accrued in a part than came since it is out.
 local function lift(cap, drain)
   if out == 0 and falls == 0 then
     return 0
@@ -90,10 +91,10 @@ local function lift(cap, drain)
   return w
 end
 
--- Claims: 1 cell, 2 shape, 3 to 6 rule, 7 cost, 8 extra, 9 seen, 10 seen to have come back, 11 how much may be granted of what
--- was lost. The last is 0 if the memory was not lost.
--- Rules: unit, drain, cap, hold; amount, grain, whether it is a tally, hold; amount, and the window's start, end and
--- the next end.
+-- Claims: 1 cell, 2 shape, 3 to 6 the rule, 7 cost, 8 extra, 9 seen, 10 seen to have been returned, 11 how many units
+-- may be granted although the data was lost; 0 if it was not lost.
+-- Rules: of a bucket unit, drain, cap, hold; of a rolling limit amount, grain, whether it is a tally, hold; of a calendar
+-- limit amount, and the window's start, end, and the end of the next window.
 local claims = {}
 for i = 1, nclaims do
   local o = {u('<HBddddddddd', ARGV[1], pos)}
@@ -104,7 +105,7 @@ for i = 1, nclaims do
   end
 end
 
--- Of each cell, raw is what is stored. ends is each key's last cell.
+-- raw is the stored text of each cell. ends is the last cell of each key.
 local raw, ends, ncells, at = {}, {}, 0, #ARGV[1] - 2 * nkeys + 1
 for k = 1, nkeys do
   local n
@@ -117,27 +118,28 @@ for k = 1, nkeys do
   ends[k] = ncells
 end
 
--- Cells: 1 shape, 2 until when in seconds its key is kept, 3 stamp, 4 paused, 5 weight or count, 6 unit, start or grain, 7
--- drain or end, 8 last, 9 since or returned, 10 whether to be written, 11 slots, 12 where the first begins. Slots: number, count,
--- grain, 13 what of a rolling limit is out, 14 guess, 15 hold, 16 when that was used last. What is written is text, by cell; keeps is for how long at least its key then must be kept.
+-- Cells: 1 shape, 2 when its key expires, in seconds, 3 timestamp, 4 paused, 5 weight or count, 6 unit, start or grain,
+-- 7 drain or end, 8 last, 9 since or returned, 10 whether to write it, 11 slots, 12 where the first slot begins, 13 how
+-- much of a rolling limit is out, 14 the guess, 15 hold, 16 when a process with that hold last got a grant. Slots:
+-- number, count, grain. text is what to write, by cell, and keeps is how long its key must then be kept at least.
 --
--- The last two stand behind a bucket, and as 8 and 9 in a rolling limit; cells of before have none. See hold.go of package fleet.
--- Behind them stands the history of a bucket: see history.go of that package.
+-- Hold and its time follow the fields of a bucket, and are fields 8 and 9 of a rolling limit. Cells of earlier versions
+-- lack them. See hold.go of package fleet. The history of a bucket follows: see history.go of that package.
 --
--- The guess is what a cell counts, in units or weight, only because nothing was known of the group when it was
--- first written: those of a group that is said to be new are taken out again. Of a rolling limit they
--- stand in its first slot. It stands behind all else, if there is any.
+-- The guess is what a cell counts, in units or weight, only because nothing was known of the group when the cell was
+-- first written. It is taken out again if the group is declared new. In a rolling limit it is in the first slot. If
+-- there is a guess, it comes last in the stored text.
 local CELL, CELLLEN = '<BI4ddddddd', 61
 local HELD, HELDLEN = '<BI4ddddddddd', 77
 local text, keeps, answer = {}, {}, nil
 
--- slotGrain is the length of a new slot in a bucket's history.
+-- slotGrain returns the length of a new slot in a bucket's history.
 local function slotGrain(cap, drain)
   local grain = cap / (drain * 128)
   return grain < 1 and 1 or grain - grain % 1
 end
 
--- joins reports whether what a bucket was granted at z goes to the slot that ends at an instant.
+-- joins reports whether units granted at z belong to the slot that ends at last.
 local function joins(last, z, grain)
   if last >= z then
     return true
@@ -146,7 +148,7 @@ local function joins(last, z, grain)
   return a - a % 1 == b - b % 1
 end
 
--- noted is a slot, which ends at an instant, with a weight more.
+-- noted returns the slot that ends at last with a weight added at z.
 local function noted(last, count, floor, z, base, weight, drain)
   if z > last then
     floor = floor - (z - last) * drain
@@ -155,8 +157,8 @@ local function noted(last, count, floor, z, base, weight, drain)
   return last, count + weight, floor > base and floor or base
 end
 
--- The usual ask, of buckets that are stored as the rules have them. What follows behind it does
--- the same, and all the rest, at twice the price.
+-- The usual ask: it settles nothing, and its limits are buckets stored with the same rule. The code after it handles
+-- every ask, at twice the cost.
 if usual == 1 then
   local cells, granted = {}, copies
   for i = 1, nclaims do
@@ -177,7 +179,7 @@ if usual == 1 then
         c[5], c[9], slots = 0, z, ''
       end
     end
-    -- A history that is to be compacted, or that there is none of, is for the other path.
+    -- The other path handles a history that is missing or must be compacted.
     local n, grain = #slots, slotGrain(o[5], drain)
     if n == 0 and c[5] > 0 then
       cells = nil
@@ -218,7 +220,7 @@ if usual == 1 then
       if n > 0 then
         local slots, at, drain, weight = c[12], c[3], o[4], n * unit
         local len = #slots
-        local before = c[11] -- base and before are one where there is no history
+        local before = c[11] -- without a history, base and before are the same
         if len > 0 then
           local last, count, floor = u('<ddd', slots, len - 23)
           if joins(last, at, c[13]) then
@@ -247,21 +249,21 @@ end
 
 if not answer then
   local SLOTS = 200         -- bucket.Slots
-  local EXACT = 2 ^ 53      -- up to which a double holds all whole numbers
+  local EXACT = 2 ^ 53      -- a double holds all whole numbers up to this one
   local WEIGHT = 2 ^ 52     -- mostWeight of package bucket
   local HISTORY = 2 ^ 50    -- longestHistory of package fleet
   local SLOTSMAX = 400      -- its maxSlots
-  local MIXED = -1          -- the grain of slots that have not all the same
+  local MIXED = -1          -- the grain of slots with different grains
   local HOLDS = 60000000    -- holdMemory of package limit
 
-  -- Settlements: 1 to 6 as of claims, 7 back, 8 to 10 mark, 11 owe, 12 pause.
+  -- Settlements: 1 to 6 as in claims, 7 back, 8 to 10 the mark, 11 owe, 12 pause.
   local settle = {}
   for i = 1, nsettle do
     local o = {u('<HBdddddddddd', ARGV[1], pos)}
     settle[i], pos = o, o[13]
   end
 
-  -- window is that of the two windows of a rule which holds the present, if either does.
+  -- window returns the one of the two windows of a rule that contains the current time, if one does.
   local function window(o)
     if now >= o[5] then
       return o[5], o[6]
@@ -269,22 +271,22 @@ if not answer then
     return o[4], o[5]
   end
 
-  -- history is that of a bucket, as one list of numbers: number, count and grain of each slot.
+  -- history returns the history of a bucket as one list of numbers: number, count and grain of each slot.
   local function history(c)
     if not c.list then
       c.list = {u('<' .. ('ddd'):rep((#c[11] - c[12] + 1) / 24), c[11], c[12])}
-      c.list[#c.list] = nil -- where it ended
+      c.list[#c.list] = nil -- unpack also returns the position after the last slot
     end
     return c.list
   end
 
-  -- forget makes all marks that were given until an instant worth nothing.
+  -- forget invalidates all marks that were issued until an instant.
   local function forget(c, at)
     c.list, c[9] = {}, at + 1
   end
 
-  -- compact drops slots that cannot matter any more, joins old ones, and folds the oldest into the next where there are
-  -- too many.
+  -- compact drops slots that no longer matter and joins old ones. If there are too many slots, it merges the oldest into
+  -- the next.
   local function compact(c, at, drain, grain)
     local list = c.list
     local n, first, sum, most = #list / 3, 1, 0, 0
@@ -319,7 +321,7 @@ if not answer then
     c.list = i > 1 and {unpack(all, i, m)} or all
   end
 
-  -- settled lowers a bucket to what its history allows, once units have come back.
+  -- settled lowers the weight of a bucket to what its history allows, after units were returned.
   local function settled(c, o)
     if not c.returned then
       return
@@ -338,7 +340,7 @@ if not answer then
     c[5], c.returned = weight, nil
   end
 
-  -- pour adds a weight to a bucket: no more debt than some bursts.
+  -- pour adds a weight to a bucket. It does not exceed the longest debt.
   local function pour(c, o, weight)
     settled(c, o)
     local list, at = history(c), c[3]
@@ -364,10 +366,10 @@ if not answer then
     end
   end
 
-  -- missing is a cell that is not stored. It expired because it was full, or was lost with all else.
-  -- The group's mark says since when its state is known: what was before may have been used up; 0 is
-  -- for a group that was new. Keys are kept for twice as long as their buckets take to run empty, so that one
-  -- which expired may not be empty only while more than half is out, and until it has run empty after that.
+  -- missing returns a cell that is not stored. Either it expired because the limit was full, or it was lost with all
+  -- data. The group's mark states since when the group's state is known, or 0 for a group that was new: units may have
+  -- been used before that. Keys are kept for twice as long as their buckets take to drain. So the bucket of an expired
+  -- key can have a weight only while more than half is out, and until it has drained after that.
   local function missing(i, o)
     if o[2] == BUCKET then
       local h = whole()
@@ -393,13 +395,13 @@ if not answer then
     return {FIXED, 0, now, 0, 0, start, stop, 0, 0, since < start, '', 1, 0, 0, 0, 0}
   end
 
-  -- dark reports whether it is not known what had gone of a calendar window before the state of the
-  -- group was known. Then nothing of it is granted: any process knows a part of that at most.
+  -- dark reports whether a calendar window began before the group's state was known. Its earlier use is unknown, since
+  -- each process knows at most its own, so nothing of it is granted.
   local function dark(c)
     return c[1] == FIXED and since ~= 0 and since >= c[6]
   end
 
-  -- unguess takes a guess out, once somebody has said that the group is new.
+  -- unguess takes a guess out after the group was declared new.
   local function unguess(c)
     if c[1] == ROLLING then
       local number, count, grain = u('<ddd', c[11], c[12])
@@ -412,9 +414,8 @@ if not answer then
     end
   end
 
-  -- pull brings a cell that a wrong clock has stamped to the present. What has gone from it
-  -- stays gone, as of now, and its marks are worth nothing. It is written, or it would be pulled
-  -- again and again and never drain.
+  -- pull brings a cell with the timestamp of a wrong clock to the current time. Used units count as used now, and its
+  -- marks become invalid. The cell must be written. Otherwise each ask would pull it again, and it would never drain.
   local function pull(c, o, ahead)
     c[2], c[3], c[4], c[10] = 0, c[1] == BUCKET and z or now, c[4] > ahead and c[4] - ahead or 0, true
     if c[1] == BUCKET then
@@ -432,14 +433,14 @@ if not answer then
     end
   end
 
-  -- holds notes for how long what is granted may be held. Who is refused holds nothing.
+  -- holds records how long a process may hold what it gets. A refused process holds nothing.
   local function holds(c, o)
     if c[15] <= o[6] then
       c[15], c[16] = o[6], z
     end
   end
 
-  -- charge takes units, whatever is left, but no more debt than some bursts.
+  -- charge takes units even if none are left, up to the longest debt.
   local function charge(c, o, n)
     c[10] = true
     if o[2] == BUCKET then
@@ -473,7 +474,7 @@ if not answer then
     end
   end
 
-  -- drained is the weight of a bucket at the present, at the rate that was in force.
+  -- drained returns the current weight of a bucket, at the rate that applied until now.
   local function drained(c)
     if z <= c[3] then
       return c[5]
@@ -482,14 +483,13 @@ if not answer then
     return weight > 0 and weight or 0
   end
 
-  -- units are those of a weight, rounded up.
+  -- units returns how many units a weight is, rounded up.
   local function units(weight, unit)
     local n = math.floor(weight / unit)
     return n * unit < weight and n + 1 or n
   end
 
-  -- other makes a cell one of another shape. As much is gone from it as before, and as much of that is
-  -- a guess.
+  -- other converts a cell to another shape. The used units and the guessed ones stay the same.
   local function other(c, o)
     local gone, guess = 0, 0
     if c[1] == BUCKET then
@@ -509,7 +509,7 @@ if not answer then
     return {o[2], c[2], now, c[4], 0, 0, 0, 0, 0, true, '', 1, 0, 0, 0, 0}, gone, guess
   end
 
-  -- grain is that of all slots of a cell.
+  -- grain returns the grain of all slots of a cell, or MIXED.
   local function grain(c)
     local all
     for off = c[12], #c[11], 24 do
@@ -522,7 +522,7 @@ if not answer then
     return all or 0
   end
 
-  -- shorten lets a cell hold for no longer than the asker does, if what others hold longer is over.
+  -- shorten reduces the hold of a cell to that of the requester, once the longer holds of others are over.
   local function shorten(c, o)
     local less = c[15] - o[6]
     if less <= 0 then
@@ -541,13 +541,13 @@ if not answer then
     c[15], c[16] = o[6], z
   end
 
-  -- leaves is when a slot of a rolling limit counts no more.
+  -- leaves returns when a slot of a rolling limit no longer counts.
   local function leaves(c, o, number, grain)
     local at = (number + 1) * grain + SLOTS * o[4]
     return (grain == o[4] or c[15] < o[6]) and at or at + c[15] - o[6]
   end
 
-  -- turn brings a cell to the present and to the rule of an operation.
+  -- turn brings the cell of a claim or settlement to the current time and to its rule.
   local cells = {}
   local function turn(o)
     local i, shape, gone, guess = o[1], o[2], 0, 0
@@ -580,7 +580,7 @@ if not answer then
       cells[i] = c
     end
     if c[14] > 0 then
-      if c[1] == BUCKET and z > c[3] then -- what is no guess drains as if it were alone
+      if c[1] == BUCKET and z > c[3] then -- the weight that is not guessed drains as if it were alone
         local rest = math.max(0, c[5] - c[14] - (z - c[3]) * c[7])
         c[5], c[3] = drained(c), z
         c[14] = c[5] - rest
@@ -645,7 +645,7 @@ if not answer then
     if gone > 0 then
       charge(c, o, gone)
     end
-    if guess > 0 then -- of a bucket's weight also what is out because it is unknown
+    if guess > 0 then -- in a bucket, the parts of unknown holders are guessed as well
       local known = gone - guess
       if shape == BUCKET then
         known = known * o[3] + (unknown < WHOLE and lift(o[5], o[4]) or 0)
@@ -656,7 +656,7 @@ if not answer then
     return c
   end
 
-  -- gap is how long until the slot at off has left, and all before it.
+  -- gap returns how long it takes until the slot at off and all earlier ones no longer count.
   local function gap(c, o, off)
     local last = now
     for at = c[6] == MIXED and c[12] or off, math.min(off, #c[11] - 1), 24 do
@@ -666,7 +666,7 @@ if not answer then
     return last - now
   end
 
-  -- back gives back units of which the last stands at a mark.
+  -- back returns units, the last of which was counted at a mark.
   local function back(c, o)
     local n, at, level, step = o[7], o[8], o[9], o[10]
     if o[2] == BUCKET then
@@ -737,7 +737,7 @@ if not answer then
     settled(c, c.op)
   end
 
-  -- surely is how many units the store may grant without exceeding the limit.
+  -- surely returns how many units the store can grant without exceeding the limit.
   local function surely(c, o)
     if o[2] == BUCKET then
       return (o[5] - math.max(c[5], lift(o[5], o[4])) - math.max(0, c[15] - o[6]) * o[4]) / o[3]
@@ -747,8 +747,8 @@ if not answer then
     return dark(c) and 0 or o[3] - c[5]
   end
 
-  -- known is how many units there are if nothing was used but what the store knows of: what may have been used before
-  -- the memory was lost is left out, as are parts that nobody has shown.
+  -- known returns how many units are left if only the known use counts. Units that may have been used before the data
+  -- was lost do not count, nor do parts that no process has claimed.
   local function known(c, o)
     if o[2] == FIXED then
       return o[3] - c[5]
@@ -767,7 +767,7 @@ if not answer then
     return o[3] - (shown > 0 and share(o[3], math.min(shown, WHOLE)) or 0) - (c[5] - c[14])
   end
 
-  -- left is how many units the store may grant.
+  -- left returns how many units the store may grant.
   local function left(c, o)
     local n = surely(c, o)
     if o[11] > 0 then
@@ -776,7 +776,7 @@ if not answer then
     return n
   end
 
-  -- away is how much of a rolling limit is out, or was within its window, which may have become longer.
+  -- away returns how many units of a rolling limit are out, or were within its window, which may have become longer.
   local function away(o)
     if o[5] == 1 then -- a tally
       return 0
@@ -845,7 +845,7 @@ if not answer then
     rest = rest and rest - rest % 1
     if o[2] == BUCKET then
       local least = lift(o[5], o[4])
-      if c[15] > o[6] then -- others hold longer
+      if c[15] > o[6] then -- others hold their grants for longer
         least = math.max(least, c[5]) + (c[15] - o[6]) * o[4]
       end
       if rest then
@@ -864,7 +864,7 @@ if not answer then
       local number, grain, wait, off = 0, 0, 0, c[12]
       local need = cost - (o[3] - c[5]) + c[13]
       if cost > 0 and need > c[5] and cost <= o[3] then
-        wait = 1000000 -- whoever is out may be heard at any time
+        wait = 1000000 -- a process whose part is out may send a heartbeat at any time
       elseif cost > 0 and need > 0 and cost <= o[3] then
         while off < #c[11] - 24 do
           local _, count = u('<dd', c[11], off)
@@ -882,7 +882,7 @@ if not answer then
         number, _, grain = u('<ddd', c[11], off)
       end
       local reset = gap(c, o, math.max(off, c[12]))
-      if reset > 0 and now + reset >= c[2] * 1000000 then -- in a window that has become longer
+      if reset > 0 and now + reset >= c[2] * 1000000 then -- the window has become longer
         c[10] = true
       end
       local cold = c[14] > 0 or o[5] ~= 1 and (unknown >= WHOLE or since ~= 0 and c[13] >= o[3] and now < since + LIFE + SLOTS * o[4])
@@ -902,7 +902,7 @@ if not answer then
         full = now + c[15] + 2 * (c[3] - z + c[5] / o[4])
       elseif c[1] == ROLLING then
         full = now + gap(c, o, math.max(c[12], #c[11] - 23))
-      elseif c[6] > 0 then -- a window of another zone or period may begin within this one
+      elseif c[6] > 0 then -- a window of another time zone or period may begin within this one
         full = 2 * c[7] - c[6]
       end
       local need = math.max(full, c[4], now) / 1000000
@@ -947,7 +947,7 @@ for k = 1, nkeys do
   end
 end
 
--- The lane's latest answer, over the one before.
+-- Store the lane's latest answer over the previous one.
 local keep = last and u('<d', last, 9) or 0
 if keep < now + REMEMBER then
   keep = now + 2 * REMEMBER
