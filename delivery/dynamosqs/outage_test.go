@@ -15,7 +15,7 @@ import (
 )
 
 // A stopping table stops responding before one of its requests. When it responds again, it executes the requests that
-// arrived meanwhile, even those whose callers have given up. Real tables do that, too.
+// arrived meanwhile, even if their callers have given up. Real tables do that, too.
 type stopping struct {
 	dynamosqs.Table
 	left  atomic.Int64 // requests until it stops

@@ -237,3 +237,26 @@ func TestAFaultReachesTheWebhook(t *testing.T) {
 		return failing
 	})
 }
+
+// A delivery that waits fires WeirDeliveriesWaiting for its upstream and no other. An hour is five
+// seconds here, and a minute of the rules a second.
+func TestWaitingDeliveryFiresAlert(t *testing.T) {
+	t.Parallel()
+	w := newWhole(t)
+	w.status.Store(503)
+	w.call(1, "POST", "/box/x", "hello")
+	const hour = "weir_delivery_waiting_oldest_seconds) > 3600"
+	text := string(rules.Prometheus(rules.Options{}))
+	if strings.Count(text, hour) != 1 {
+		t.Fatalf("the rules do not contain %q", hour)
+	}
+	p := newWatch(t, w.Serve.Admin, "", faster([]byte(strings.Replace(text, hour, strings.Replace(hour, "3600", "5", 1), 1))))
+	const firing = `ALERTS{alertname="WeirDeliveriesWaiting",alertstate="firing"}`
+	p.until("WeirDeliveriesWaiting fires", func() bool { return len(p.query(firing)) > 0 })
+	if all := p.query(firing); len(all) != 1 || all[0].Metric["upstream"] != "box" {
+		t.Errorf("%v, want the upstream box", all)
+	}
+	if oldest := p.query(`weir_delivery_waiting_oldest_seconds{upstream="box"} > 5`); len(oldest) != 1 {
+		t.Errorf("it fires before the delivery has waited for 5 s: %v", p.query("weir_delivery_waiting_oldest_seconds"))
+	}
+}
