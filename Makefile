@@ -49,7 +49,7 @@ RACED := . examples/messages internal/test/browser
 
 # Packages without goroutines of weir in the test's process, and simulations with one thread.
 # The race detector finds nothing there, and takes long.
-RACELESS := (/internal/(test/(e2e|fleettest|attack|docs|layers|supply|runbooks|alerts|ecs|grpctest|wstest)|mutants)|/observe/rules|/sidecar/learn|/limit/bucket|/cmd/weir-demo/demo)$$
+RACELESS := (/internal/(test/(e2e|fleettest|attack|docs|layers|supply|runbooks|alerts|ecs|grpctest|wstest)|mutants)|/observe/rules|/sidecar/learn|/limit/bucket|/internal/play|/cmd/weir-demo/demo)$$
 ONETHREAD := TestARollingLimitIsUsed|TestBlocksNeitherHideNorMultiplyUnits|TestSharingExceedsNoKeysLimit|TestSharingExceedsNoKeysQuota|TestAPermitIsAllOrNone|TestWhatIsInUseIsOut|TestHoldersAreNeverOver|TestBelievingTheResetIsSafe|TestATableIsAMap|TestTheLastUnitsCanBeHadOneByOne
 ONETHREAD := $(ONETHREAD)|TestDemoPrintsOneObjectAndEnds|TestAThousandInstancesShareALimit|TestLearnWritesAPatch|TestManyUpstreams|TestSignaturesAreRight|TestTheDefaultStaysClosedForUpstreamsThatErrALittle|TestAProcessEndsBetweenAnyTwoSteps|TestAnswersOfScriptsArePutAside|TestHoldsThatExpire|TestDecodedIsWhatWasEncoded|TestHostileBodiesCostWhatTheyWeigh|TestABodyCostsWhatItsValuesSay|TestSimulationOfS3|TestAlmostGoodFiles|TestSecondsAreBounded|TestHostileKeysBreakNoScrape|TestTableLetsLongCallsUseWhatABucketAllows|TestTableReturnsNeverExceedTheLimit
 # Minutes and hours of virtual time with SQLite, whose Go code is 25 times slower under the detector.

@@ -109,6 +109,8 @@ func whyBroken(data string) string {
 		return "indent YAML with spaces, not tabs"
 	case strings.Contains(data, "?]"), strings.Contains(data, "?,"):
 		return "put a text that ends with ? into quotes"
+	case strings.Contains(data, ": > "):
+		return "put a text that begins with > into quotes"
 	}
 	return ""
 }

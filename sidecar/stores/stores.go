@@ -83,6 +83,11 @@ func openDynamoDB(ctx context.Context, c config.Store, o Options) (*dynamostore.
 
 // Fleet makes this process a member of the fleet that shares the store, with the configuration's settings.
 func Fleet(s fleet.Store, c config.Store, o fleet.Options) *fleet.Fleet {
+	return fleet.New(s, FleetOptions(c, o))
+}
+
+// FleetOptions returns o with the configuration's settings.
+func FleetOptions(c config.Store, o fleet.Options) fleet.Options {
 	o.Lease, o.Guard, o.Timeout, o.Queue, o.Outage, o.Without = c.Lease, c.Guard, c.Timeout, c.Queue, c.Outage, c.Without
-	return fleet.New(s, o)
+	return o
 }

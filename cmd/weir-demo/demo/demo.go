@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/play"
 )
 
 // Config configures the demo.
@@ -49,8 +50,8 @@ type Result map[string]Ways
 
 // Ways are the scores of a story with and without weir.
 type Ways struct {
-	Direct *Score `json:"direct"`
-	Weir   *Score `json:"weir"`
+	Direct *play.Score `json:"direct"`
+	Weir   *play.Score `json:"weir"`
 }
 
 // Run runs the demo and prints it. If ctx ends earlier, Run stops and returns the cause. With Stay, ctx ends Run regularly
@@ -77,18 +78,19 @@ func Run(ctx context.Context, c Config) error {
 // virtual runs and prints the stories in virtual time.
 func (c Config) virtual(ctx context.Context, r Result) error {
 	c.say(intro)
-	for _, s := range stories {
+	for i := range stories {
+		s := &stories[i]
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		w, err := s.both(c.Seed)
+		w, err := both(ctx, s, c.Seed)
 		if err != nil {
 			return err
 		}
-		r[s.name] = w
-		c.say(s.picture(w.Direct, w.Weir, palette(c.Colour)) + s.table(w.Direct, w.Weir))
+		r[s.Name] = w
+		c.say(s.Picture(w.Direct, w.Weir, play.Palette(c.Colour)) + s.Table(w.Direct, w.Weir))
 	}
-	c.say(legend(palette(c.Colour)) + "\nWhat weir is told:\n\n" + string(file))
+	c.say(play.Legend(play.Palette(c.Colour)) + "\nWhat weir is told:\n\n" + string(file))
 	return nil
 }
 
@@ -100,17 +102,17 @@ A minute each, in virtual time.
 `
 
 // both runs a story with and without weir.
-func (s story) both(seed uint64) (Ways, error) {
+func both(ctx context.Context, s *play.Story, seed uint64) (Ways, error) {
 	p, err := policy()
 	if err != nil {
 		return Ways{}, err
 	}
-	direct, err1 := s.play(seed, nil)
-	through, err2 := s.play(seed, p)
+	direct, err1 := s.Play(ctx, seed, nil, nil)
+	through, err2 := s.Play(ctx, seed, p, nil)
 	if err := errors.Join(err1, err2); err != nil {
 		return Ways{}, err
 	}
-	return Ways{direct.score(), through.score()}, nil
+	return Ways{direct, through}, nil
 }
 
 func (c Config) say(text string) {

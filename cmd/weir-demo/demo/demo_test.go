@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/play"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
@@ -26,9 +26,9 @@ func TestTheStories(t *testing.T) {
 	}
 }
 
-func claims(t *testing.T, name string, direct, weir *Score) {
+func claims(t *testing.T, name string, direct, weir *play.Score) {
 	t.Helper()
-	wasted := func(s *Score) float64 { return ratio(s.Wasted, s.Useful+s.Wasted) }
+	wasted := func(s *play.Score) float64 { return float64(s.Wasted) / float64(s.Useful+s.Wasted) }
 	if direct.Calls != weir.Calls || direct.RecoveredMS != nil || wasted(direct) < 0.5 || direct.Answered > 0.4 || direct.Quiet > 0.05 {
 		t.Errorf("%s, directly: %+v", name, *direct)
 	}
@@ -41,26 +41,10 @@ func claims(t *testing.T, name string, direct, weir *Score) {
 			t.Errorf("%s, through weir: %.3f answered", name, weir.Answered)
 		}
 	case "flood":
-		loud := tenants[noisy]
+		loud := play.Tenants[3]
 		if weir.Quiet < 0.995 || weir.Tenants[loud] < 0.2 || weir.Tenants[loud] > 0.5 {
 			t.Errorf("%s, through weir: %.3f of the quiet ones' calls answered, %.3f of the other's", name, weir.Quiet, weir.Tenants[loud])
 		}
-	}
-}
-
-func TestAStoryIsTheSameWithTheSameSeed(t *testing.T) {
-	var all []Ways
-	short := stories[0]
-	short.length, short.stall = 10*time.Second, span{3 * time.Second, 4 * time.Second}
-	for range 2 {
-		w, err := short.both(7)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, w)
-	}
-	if !reflect.DeepEqual(all[0], all[1]) {
-		t.Errorf("got %+v and %+v", *all[0].Weir, *all[1].Weir)
 	}
 }
 
@@ -72,15 +56,15 @@ func TestTheLiveStoryInVirtualTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for seed := range uint64(campaign.Of(10, 40)) {
-		direct, err1 := s.play(seed, nil)
-		through, err2 := s.play(seed, &up.Policy)
+		direct, err1 := s.Play(t.Context(), seed, nil, nil)
+		through, err2 := s.Play(t.Context(), seed, &up.Policy, nil)
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
 		}
-		if w := through.score(); w.RecoveredMS == nil || *w.RecoveredMS > 5000 || w.Answered < 0.9 {
+		if w := through; w.RecoveredMS == nil || *w.RecoveredMS > 5000 || w.Answered < 0.9 {
 			t.Errorf("seed %d, through weir: %+v", seed, *w)
 		}
-		if d := direct.score(); d.RecoveredMS != nil || d.Answered > 0.4 {
+		if d := direct; d.RecoveredMS != nil || d.Answered > 0.4 {
 			t.Errorf("seed %d, directly: %+v", seed, *d)
 		}
 	}
@@ -89,7 +73,7 @@ func TestTheLiveStoryInVirtualTime(t *testing.T) {
 // A story of a few seconds must not print never.
 func TestSaysHowLongItWasWatched(t *testing.T) {
 	s := liveStory(20 * time.Second)
-	if got := s.table(&Score{}, &Score{RecoveredMS: new(int64(1500))}); !strings.Contains(got, "not in 13 s") || !strings.Contains(got, "1.5 s") || strings.Contains(got, "never") {
+	if got := s.Table(&play.Score{}, &play.Score{RecoveredMS: new(int64(1500))}); !strings.Contains(got, "not in 13 s") || !strings.Contains(got, "1.5 s") || strings.Contains(got, "never") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -123,19 +107,6 @@ func TestPictureFitsAScreen(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "\x1b") {
 		t.Error("there are colours")
-	}
-}
-
-func TestPaintsWithColoursWhereAsked(t *testing.T) {
-	s := story{name: "stall", length: 30 * time.Second, workers: 6}
-	score := &Score{seconds: make([]work, 30)}
-	score.seconds[3] = work{Useful: 30, Wasted: 30}
-	for i := range score.shares {
-		score.shares[i] = make([]float64, 30)
-	}
-	with, without := s.picture(score, score, true), s.picture(score, score, false)
-	if !strings.Contains(with, green+"█") || !strings.Contains(with, red+"░") || strings.Contains(without, "\x1b") || !strings.Contains(without, "█") {
-		t.Errorf("got %q and %q", with, without)
 	}
 }
 
@@ -176,17 +147,6 @@ func TestRefusesALiveOfNoLength(t *testing.T) {
 	for _, d := range []time.Duration{-1, time.Second, time.Hour} {
 		if err := (Config{Live: d}).Validate(); err == nil {
 			t.Errorf("%v was taken", d)
-		}
-	}
-}
-
-func TestWorkStandsStillInASpan(t *testing.T) {
-	s := span{10, 20}
-	for _, c := range []struct{ begin, takes, want time.Duration }{
-		{0, 5, 5}, {0, 10, 10}, {5, 10, 25}, {10, 1, 21}, {15, 5, 25}, {20, 5, 25}, {30, 5, 35},
-	} {
-		if got := s.pass(c.begin, c.takes); got != c.want {
-			t.Errorf("%d of work from %d: done at %d, want %d", c.takes, c.begin, got, c.want)
 		}
 	}
 }

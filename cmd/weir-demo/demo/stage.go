@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/play"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 	"github.com/seed1158cd35/weir/sidecar/status"
@@ -27,7 +28,7 @@ type stage struct {
 	servers []*server
 }
 
-func newStage(c Config, s story) (*stage, error) {
+func newStage(c Config, s *play.Story) (*stage, error) {
 	g := &stage{config: c, started: time.Now()}
 	for i, title := range [...]string{"directly", "through weir"} {
 		g.ways[i] = newWay(title, c.Seed, s)
@@ -39,9 +40,9 @@ func newStage(c Config, s story) (*stage, error) {
 	return g, nil
 }
 
-func (g *stage) build(s story) error {
+func (g *stage) build(s *play.Story) error {
 	for _, w := range g.ways {
-		address, err := g.serve(w.machine)
+		address, err := g.serve(w)
 		if err != nil {
 			return err
 		}
@@ -56,7 +57,7 @@ func (g *stage) build(s story) error {
 }
 
 // newSidecar puts weir in front of the upstream, as weir serve does.
-func (g *stage) newSidecar(upstream string, s story) error {
+func (g *stage) newSidecar(upstream string, s *play.Story) error {
 	up, err := scaled(s)
 	if err != nil {
 		return err
@@ -80,14 +81,14 @@ func (g *stage) newSidecar(upstream string, s story) error {
 }
 
 // scaled returns the upstream of weir.yaml with the limit of a smaller machine.
-func scaled(s story) (config.Upstream, error) {
+func scaled(s *play.Story) (config.Upstream, error) {
 	f, err := load()
 	if err != nil {
 		return config.Upstream{}, err
 	}
 	up := f.Upstreams[0]
 	r := &up.Policy.Limits[0].Rate
-	part, whole := int64(s.workers), int64(stories[0].workers)
+	part, whole := int64(s.Machine.Does), int64(stories[0].Machine.Does)
 	r.Amount, r.Burst = r.Amount*part/whole, max(1, r.Burst*part/whole)
 	return up, nil
 }

@@ -26,6 +26,7 @@ var elsewhere = []string{
 	"make release", "make image", "make try-release", // internal/test/supply builds the same files
 	"systemctl", "apt install", "sha256sum", "kubectl", // change a machine or a cluster
 	"weir learn",             // cmd/weir, with a log
+	"weir sim",               // cmd/weir, with short stories
 	"weir export apigateway", // cmd/weir and sidecar/export, with a separate API
 	"weir run",               // cmd/weir, with simulated hosts
 	"weir trace",             // cmd/weir and observe/trace/look, with recorded answers

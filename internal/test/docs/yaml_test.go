@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed1158cd35/weir/cascade/answers"
+	"github.com/seed1158cd35/weir/internal/play"
 	"github.com/seed1158cd35/weir/llm/price"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/envoy"
@@ -32,6 +33,9 @@ func read(t *testing.T, s *Sample) error {
 	switch first, _, _ := strings.Cut(s.Text, "\n"); {
 	case strings.HasPrefix(first, "# prices.yaml"):
 		_, err := price.Parse("prices.yaml", text)
+		return err
+	case strings.HasPrefix(first, "# story.yaml"):
+		_, err := play.Read("story.yaml", text)
 		return err
 	case strings.HasPrefix(first, "# answers.yaml"):
 		file := filepath.Join(t.TempDir(), "answers.yaml")

@@ -34,6 +34,7 @@ var order = [...][]string{
 	{"httpx"},
 	{"fleet/filestore", "fleet/redisstore", "fleet/dynamostore", "grpcx/grpcclass", "awsx/wire"},
 	{"sim", "fleet/machinestore"},
+	{"internal/play"},
 	{"internal/test/sigtest"},
 	{"internal/test/s3test"},
 	{"awsx/resign"},

@@ -1,12 +1,12 @@
-package demo
+package play
 
 import (
 	"fmt"
 	"strings"
 )
 
-// table returns the figures of a story, both ways side by side.
-func (s story) table(direct, through *Score) string {
+// Table returns the figures of a story, both ways side by side.
+func (s *Story) Table(direct, through *Score) string {
 	var b strings.Builder
 	b.WriteString("\n")
 	row := func(name string, cell func(*Score) string) {
@@ -19,9 +19,13 @@ func (s story) table(direct, through *Score) string {
 		return "through weir"
 	})
 	row("calls answered", func(x *Score) string { return fmt.Sprintf("%d (%s)", x.Good, percent(x.Answered)) })
-	if s.times > 0 {
+	if s.has(Flood) {
 		row("  of the three others, from then", func(x *Score) string { return percent(x.Quiet) })
-		row("  of the one who asks for more", func(x *Score) string { return percent(x.Tenants[tenants[noisy]]) })
+		row("  of the one who asks for more", func(x *Score) string { return percent(x.Tenants[Tenants[noisy]]) })
+	}
+	row("attempts sent", func(x *Score) string { return fmt.Sprint(x.Sent) })
+	if direct.Throttled+through.Throttled > 0 {
+		row("  throttled by the upstream", func(x *Score) string { return percent(ratio(x.Throttled, x.Sent)) })
 	}
 	row("work done for callers who had left", func(x *Score) string {
 		return fmt.Sprintf("%d (%s)", x.Wasted, percent(ratio(x.Wasted, x.Useful+x.Wasted)))
@@ -41,12 +45,13 @@ func ratio(n, of int) float64 {
 func percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*max(0, share)) }
 
 // recovery describes when the story recovered. A live story is too short to print never.
-func (s story) recovery(ms *int64) string {
+func (s *Story) recovery(ms *int64) string {
+	_, to := s.trouble()
 	switch {
 	case ms != nil:
 		return fmt.Sprintf("%.1f s", float64(*ms)/1000)
-	case s.live:
-		return fmt.Sprintf("not in %.0f s", (s.length - s.trouble().to).Seconds())
+	case s.Live:
+		return fmt.Sprintf("not in %.0f s", (s.Length - to).Seconds())
 	}
 	return "never"
 }

@@ -1,4 +1,4 @@
-package demo
+package play
 
 import (
 	"fmt"
@@ -15,58 +15,64 @@ const (
 	gap        = "   "
 )
 
-// picture draws both ways of a story side by side.
-func (s story) picture(direct, through *Score, p palette) string {
+// Picture draws both ways of a story side by side.
+func (s *Story) Picture(direct, through *Score, p Palette) string {
+	return fmt.Sprintf("\n%s\n", s.Title) + s.Panels(direct, through, p)
+}
+
+// Panels is Picture without a title.
+func (s *Story) Panels(direct, through *Score, p Palette) string {
 	left, right := s.panel("directly", direct, p), s.panel("through weir", through, p)
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s\n\n", s.title)
+	b.WriteString("\n")
 	for i := range left {
 		b.WriteString(strings.TrimRight(left[i]+gap+right[i], " ") + "\n")
 	}
 	return b.String()
 }
 
-func (s story) panel(title string, score *Score, p palette) []string {
+func (s *Story) panel(title string, score *Score, p Palette) []string {
 	out := []string{pad(title + ": calls done per second")}
 	for row := chartRows; row > 0; row-- {
 		label := ""
 		if row == chartRows || row == chartRows/2 {
-			label = fmt.Sprint(capacity(s.workers) * row / chartRows)
+			label = fmt.Sprintf("%.3g", s.Machine.Does*float64(row)/chartRows)
 		}
 		out = append(out, fmt.Sprintf("%*s ", labelWidth-1, label)+s.bars(row, score, p))
 	}
-	out = append(out, pad(strings.Repeat(" ", labelWidth+s.column(s.trouble().from))+"└ "+s.name))
-	for i, name := range tenants {
+	from, _ := s.trouble()
+	out = append(out, pad(strings.Repeat(" ", labelWidth+s.column(from))+"└ "+s.Name))
+	for i, name := range Tenants {
 		out = append(out, fmt.Sprintf("%-*s", labelWidth, name)+s.fate(score.shares[i], p))
 	}
 	return out
 }
 
 // column returns the column of a time in a chart.
-func (s story) column(at time.Duration) int { return int(at * chartWidth / s.length) }
+func (s *Story) column(at time.Duration) int { return int(at * chartWidth / s.Length) }
 
 // during returns the seconds of a column.
-func (s story) during(column int) (from, to int) {
-	seconds := int(s.length / time.Second)
+func (s *Story) during(column int) (from, to int) {
+	seconds := int(s.Length / time.Second)
 	from = column * seconds / chartWidth
 	return from, max(from+1, (column+1)*seconds/chartWidth)
 }
 
 // bars draws one row of the bars, with wasted work on top.
-func (s story) bars(row int, score *Score, p palette) string {
+func (s *Story) bars(row int, score *Score, p Palette) string {
 	var b strings.Builder
 	for i := range chartWidth {
 		from, to := s.during(i)
-		var sum work
+		var sum Work
 		for _, w := range score.seconds[from:to] {
 			sum.Useful, sum.Wasted = sum.Useful+w.Useful, sum.Wasted+w.Wasted
 		}
-		height := (2*row - 1) * capacity(s.workers) * (to - from) / (2 * chartRows) // middle of the cell
+		height := float64(2*row-1) * s.Machine.Does * float64(to-from) / (2 * chartRows) // middle of the cell
 		k := empty
 		switch {
-		case sum.Useful > height:
+		case float64(sum.Useful) > height:
 			k = useful
-		case sum.Useful+sum.Wasted > height:
+		case float64(sum.Useful+sum.Wasted) > height:
 			k = wasted
 		}
 		b.WriteString(p.paint(k))
@@ -75,7 +81,7 @@ func (s story) bars(row int, score *Score, p palette) string {
 }
 
 // fate draws a tenant's share of answered calls, column by column.
-func (s story) fate(shares []float64, p palette) string {
+func (s *Story) fate(shares []float64, p Palette) string {
 	var b strings.Builder
 	for i := range chartWidth {
 		from, to := s.during(i)
@@ -96,7 +102,8 @@ func (s story) fate(shares []float64, p palette) string {
 // pad fills an uncolored line to the width of a panel.
 func pad(s string) string { return s + strings.Repeat(" ", max(0, panelWidth-len([]rune(s)))) }
 
-func legend(p palette) string {
+// Legend explains the picture.
+func Legend(p Palette) string {
 	return fmt.Sprintf("\n%s done for callers who were there   %s for callers who had left\n"+
 		"tenants: %s all of their calls answered  %s most  %s some  %s none\n",
 		p.paint(useful), p.paint(wasted), p.paint(all), p.paint(most), p.paint(some), p.paint(none))

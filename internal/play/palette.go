@@ -1,4 +1,4 @@
-package demo
+package play
 
 // A kind is the content of a cell of a picture.
 type kind uint8
@@ -20,10 +20,10 @@ const green, yellow, red = "\x1b[32m", "\x1b[33m", "\x1b[31m"
 
 var colours = [...]string{empty: "", useful: green, wasted: red, all: green, most: yellow, some: yellow, none: red}
 
-// A palette specifies whether to use colors.
-type palette bool
+// A Palette specifies whether to use colors.
+type Palette bool
 
-func (p palette) paint(k kind) string {
+func (p Palette) paint(k kind) string {
 	if !p || colours[k] == "" {
 		return shapes[k]
 	}

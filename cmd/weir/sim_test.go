@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir/internal/cli"
+)
+
+// simulate runs weir sim in a directory with the files and returns its exit status.
+func simulate(t *testing.T, ctx context.Context, files map[string]string, args string) (status int, out, said string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	words := []string{"sim"}
+	for _, word := range strings.Fields(args) {
+		if strings.HasSuffix(word, ".yaml") {
+			word = filepath.Join(dir, word)
+		}
+		words = append(words, word)
+	}
+	var o, e bytes.Buffer
+	err := run(ctx, world{args: words, out: &o, err: &e, env: noEnv})
+	status = cli.Exit("weir", err, &e)
+	return status, strings.ReplaceAll(o.String(), dir+string(filepath.Separator), ""), e.String()
+}
+
+const simConfig = `
+listen: 127.0.0.1:0
+notify: {ntfy_topic_env: TOPIC}
+tls: {cert: nowhere.pem, key: nowhere.key}
+store: {redis: "redis://nowhere.invalid:6379"}
+upstreams:
+  api: {url: "https://nowhere.invalid", limits: {all: {rate: 30/s, burst: 10}}, max_wait: 500ms, max_body: 1MiB, concurrency: auto}
+  other: {url: "https://elsewhere.invalid"}
+`
+
+const simStory = `story: stall at noon
+upstream: api
+machine: {does: 60/s, takes: 50ms}
+callers: {ask: 20/s, patience: 1s}
+trouble: [{at: 5s, for: 5s, what: stall}]
+length: 30s
+`
+
+// The six stories fit in 80 columns, and name what of the file is not played. Nothing that the file names is needed: no
+// certificate, store, host or variable.
+func TestSimPlaysTheStoriesOfAFile(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"weir.yaml": simConfig}
+	status, out, said := simulate(t, t.Context(), files, "-config weir.yaml -upstream api")
+	if status != 0 {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	for line := range strings.Lines(out) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, want := range []string{
+		"not played: listen, notify, tls\n", "not played: max_body\n", "== upstream api ==", "twice the limit all",
+		"retry storm", "breaker flap", "cold cache", "leases again", "noisy tenant", "store away", "└ stall",
+		"calls answered", "attempts sent", "99% of calls answered again after", "without weir: stuck", "with the file: recovers in",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "upstream other") || !strings.Contains(said, "api: retry storm") {
+		t.Errorf("got %s\n%s", out, said)
+	}
+}
+
+func TestSimChecksExpectations(t *testing.T) {
+	t.Parallel()
+	for expect, want := range map[string]int{
+		"expect: {recovered: < 8s, answered: '> 75%'}\n": 0,
+		"expect: {recovered: < 8s, answered: '> 99%'}\n": 1,
+	} {
+		files := map[string]string{"weir.yaml": simConfig, "story.yaml": simStory + expect}
+		status, out, said := simulate(t, t.Context(), files, "-config weir.yaml -seeds 2 -seed 4 story.yaml")
+		repeat := strings.Contains(out, "--upstream api --seed 4 STORY.yaml")
+		if status != want || strings.Count(out, "answered: ") != 2 || repeat != (want == 1) {
+			t.Errorf("%s: status %d, want %d\n%s%s", expect, status, want, out, said)
+		}
+	}
+}
+
+// Two runs with the same seed print the same bytes.
+func TestSimRepeatsWithItsSeed(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"weir.yaml": simConfig, "story.yaml": simStory}
+	_, first, _ := simulate(t, t.Context(), files, "-config weir.yaml -json -seed 3 story.yaml")
+	status, second, said := simulate(t, t.Context(), files, "-config weir.yaml -json -seed 3 story.yaml")
+	if status != 0 || first != second || !json.Valid([]byte(first)) {
+		t.Errorf("status %d: %s\n%s\n%s", status, said, first, second)
+	}
+	if _, other, _ := simulate(t, t.Context(), files, "-config weir.yaml -json -seed 5 story.yaml"); other == first {
+		t.Error("another seed prints the same")
+	}
+}
+
+// Wrong files and flags end with status 2 before anything is played.
+func TestSimRefusesWrongInput(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{
+		"weir.yaml": simConfig, "story.yaml": simStory, "broken.yaml": "upstreams: {api: {limits: {all: 5}}}",
+		"elsewhere.yaml": strings.Replace(simStory, "upstream: api", "upstream: aip", 1),
+		"many.yaml":      strings.Replace(simStory, "ask: 20/s", "ask: 1000000000/s", 1),
+		"endless.yaml":   strings.Replace(simStory, "for: 5s", "for: 24h", 1),
+	}
+	for args, want := range map[string]string{
+		"-config gone.yaml":                            "no such file",
+		"-config broken.yaml":                          "broken.yaml:1:",
+		"-config weir.yaml -upstream aip":              `has no upstream "aip"; did you mean api?`,
+		"-config weir.yaml elsewhere.yaml":             `has no upstream "aip"; did you mean api?`,
+		"-config weir.yaml gone.yaml":                  "no such file",
+		"-config weir.yaml weir.yaml":                  "is a configuration, not a story",
+		"-config weir.yaml many.yaml":                  "want at most 5000000",
+		"-config weir.yaml endless.yaml":               "nothing after the trouble could be judged",
+		"-config weir.yaml -seeds 0":                   "--seeds 0: want a number from 1 to 1000",
+		"-config weir.yaml -against weir.yaml":         "--against needs --search",
+		"-config weir.yaml -search story.yaml":         "exclude each other",
+		"-config weir.yaml -search -against gone.yaml": "no such file",
+	} {
+		status, out, said := simulate(t, t.Context(), files, args)
+		if status != 2 || !strings.Contains(said, want) || strings.Contains(out, "└") {
+			t.Errorf("%s: status %d, %s%s\nwant %q", args, status, out, said, want)
+		}
+	}
+}
+
+// An interrupted command prints what it has found so far.
+func TestSimPrintsWhatThereIsWhenInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	dir := t.TempDir()
+	file := filepath.Join(dir, "weir.yaml")
+	if err := os.WriteFile(file, []byte(simConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	say := &onText{text: "cold cache: the machine loses its cache, and misses take 10 times as long: with the file", then: cancel}
+	err := run(ctx, world{args: []string{"sim", "-config", file, "-upstream", "api"}, out: &out, err: say, env: noEnv})
+	if err == nil || !strings.Contains(err.Error(), "interrupted") || cli.Exit("weir", err, io.Discard) != 1 {
+		t.Errorf("got %v", err)
+	}
+	if text := out.String(); !strings.Contains(text, "with the file: recovers") || !strings.Contains(text, "interrupted after") || strings.Contains(text, "leases again") {
+		t.Errorf("got %s", text)
+	}
+}
+
+// onText calls then when a text is written.
+type onText struct {
+	text string
+	then func()
+}
+
+func (o *onText) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), o.text) {
+		o.then()
+	}
+	return len(b), nil
+}
+
+// A file with each preset can be played.
+func TestSimPlaysEveryPreset(t *testing.T) {
+	t.Parallel()
+	presets, err := filepath.Glob("../../sidecar/config/presets/*.yaml")
+	if err != nil || len(presets) == 0 {
+		t.Fatal(err)
+	}
+	text := "upstreams:\n"
+	for _, file := range presets {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		text += "  " + name + ": {url: \"https://" + name + ".invalid\", preset: " + name + "}\n"
+	}
+	files := map[string]string{"weir.yaml": text, "story.yaml": "story: short\ntrouble: [{at: 2s, for: 1s, what: stall}]\nlength: 5s\n"}
+	status, out, said := simulate(t, t.Context(), files, "-config weir.yaml story.yaml")
+	if status != 0 || strings.Count(out, "== upstream ") != len(presets) || strings.Count(out, "with the file: ") != len(presets) {
+		t.Errorf("status %d, %s%s", status, out, said)
+	}
+}
+
+// An interrupted search prints the points that it has found.
+func TestSimSearches(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	if err := os.WriteFile(file, []byte(simConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	args := []string{"sim", "-config", file, "-upstream", "api", "-search", "-against", file}
+	err := run(ctx, world{args: args, out: &out, err: &onText{text: "api: searched 2 of 18", then: cancel}, env: noEnv})
+	if text := out.String(); err == nil || !strings.Contains(text, "not finished") || strings.Count(text, "not finished") > 16 || !strings.Contains(text, "without weir") {
+		t.Errorf("got %v\n%s", err, text)
+	}
+}
