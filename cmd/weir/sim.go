@@ -37,8 +37,8 @@ func newSim(w world) *cobra.Command {
 		Use:   "sim [STORY.yaml...]",
 		Short: "Play what a configuration does when an upstream fails",
 		Long: `Play what a configuration does when an upstream fails, in virtual time: with the limits, queues, retries and breakers of weir serve,
-and a model of the upstream and its callers. Without STORY.yaml, play six stories for each upstream. Nothing is called and no store
-is opened. docs/how-to/simulate.md explains stories and results.
+and a model of the upstream and its callers. Without STORY.yaml, play six stories for each upstream. It calls nothing and
+opens no store. docs/how-to/simulate.md explains stories and results.
 
 The exit status is 1 if an expectation of a story does not hold, and 2 if a file is wrong.`,
 		Example: `  weir sim

@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// Clients are the ways in which callers retry. sdk is that of the SDKs of model providers and clouds: up to three
+// Clients are the ways in which callers retry. sdk retries as the SDKs of model providers and clouds do: up to three
 // attempts, with waits of 0.5 and 1 s, shortened by up to a quarter. backoff waits a random part of 0.5 and 1 s. none
 // makes one attempt. All obey a response that specifies a wait or forbids a retry.
 var Clients = []string{"sdk", "backoff", "none"}

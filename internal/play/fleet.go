@@ -28,7 +28,7 @@ type FleetScore struct {
 	RequestsAfter  int `json:"requests_after"`
 }
 
-// fleet puts several processes with weir between callers and machine. Each tenant calls all of them in turn.
+// fleet puts several processes with weir between callers and machine. Each tenant calls every process in turn.
 func (r *run) fleet(p *weir.Policy, c *Store) error {
 	w := r.world
 	store := &distant{Store: fleet.NewMemory(func() time.Time { return w.Clock().Wall(w.Now()) }), clock: w.Clock(), story: r.story, latency: c.Latency, seconds: make([]int, r.story.Length/time.Second+1)}

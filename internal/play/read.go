@@ -147,7 +147,7 @@ func (r *storyReader) troubles(n *doc.Node, s *Story) {
 		ok := r.Fields(item, map[string]func(*doc.Node){
 			"at":   func(n *doc.Node) { t.From = r.duration(n, time.Second, 24*time.Hour) },
 			"for":  func(n *doc.Node) { lasts = r.duration(n, time.Millisecond, 24*time.Hour) },
-			"what": func(n *doc.Node) { r.what(n, &t) },
+			"what": func(n *doc.Node) { r.kind(n, &t) },
 		})
 		for _, name := range []string{"at", "what", "for"} {
 			if item.Kind == doc.Mapping && item.Get(name) == nil && (name != "for" || t.Kind != Flush) {
@@ -165,8 +165,8 @@ func (r *storyReader) troubles(n *doc.Node, s *Story) {
 	}
 }
 
-// what reads a kind of trouble with its number: "stall", "slow 3x", "limit 20/s".
-func (r *storyReader) what(n *doc.Node, t *Trouble) {
+// kind reads a kind of trouble with its number: "stall", "slow 3x", "limit 20/s".
+func (r *storyReader) kind(n *doc.Node, t *Trouble) {
 	text, ok := r.Str(n, "a kind of trouble")
 	if !ok {
 		return
@@ -298,7 +298,7 @@ func (s *Story) Write() string {
 	return b.String()
 }
 
-// perSecond returns a rate as a file has it: whole calls per a round period.
+// perSecond returns a rate in the format of a file: whole calls per a round period.
 func perSecond(v float64) string {
 	for _, p := range []struct {
 		name string

@@ -12,7 +12,7 @@ type Report struct {
 	Story     string    `json:"story"`
 	Ask       float64   `json:"ask"`     // calls per second of the callers
 	Does      float64   `json:"does"`    // calls per second that the machine can complete
-	Assumed   []string  `json:"assumed"` // what neither the story nor the file states
+	Assumed   []string  `json:"assumed"` // values that neither the story nor the file states
 	NotPlayed []string  `json:"not_played"`
 	Verdict   string    `json:"verdict"`
 	Direct    *Score    `json:"direct,omitempty"` // without weir; nil if the story has several processes
@@ -41,17 +41,17 @@ func (r *Report) Holds() bool {
 	return true
 }
 
-// Play plays a story with a target. Its expectations are checked with several seeds, beginning with seed. say is
-// called with a text before each run. If ctx ends earlier, the report covers the story until then, and expectations
+// Play plays a story with a target. Its expectations are checked with several seeds, beginning with seed. progress
+// receives a text before each run. If ctx ends earlier, the report covers the story until then, and expectations
 // are not checked.
-func (t *Target) Play(ctx context.Context, s Story, seed uint64, seeds int, say func(string)) (*Report, error) {
+func (t *Target) Play(ctx context.Context, s Story, seed uint64, seeds int, progress func(string)) (*Report, error) {
 	s, assumed, err := t.Complete(s)
 	if err != nil {
 		return nil, fmt.Errorf("story %q: %w", s.Title, err)
 	}
 	r := &Report{Story: s.Title, Ask: s.Callers.Ask, Does: s.Machine.Does, Assumed: assumed, NotPlayed: t.Unplayed(&s), story: s}
 	if s.Processes == 0 {
-		say(fmt.Sprintf("%s: %s: without weir", t.Name, s.Title))
+		progress(fmt.Sprintf("%s: %s: without weir", t.Name, s.Title))
 		if r.Direct, err = s.Play(ctx, seed, nil, nil); err != nil {
 			return nil, err
 		}
@@ -64,7 +64,7 @@ func (t *Target) Play(ctx context.Context, s Story, seed uint64, seeds int, say 
 		if ctx.Err() != nil || i > 0 && len(s.Expect) == 0 {
 			break
 		}
-		say(fmt.Sprintf("%s: %s: with the file, seed %d", t.Name, s.Title, seed+i))
+		progress(fmt.Sprintf("%s: %s: with the file, seed %d", t.Name, s.Title, seed+i))
 		score, err := s.Play(ctx, seed+i, &t.Policy, store)
 		if err != nil {
 			return nil, err
@@ -92,14 +92,14 @@ func (r *Report) verdict() string {
 		score *Score
 	}{{"without weir", r.Direct}, {"with the file", r.Weir}} {
 		if way.score != nil {
-			all = append(all, way.name+": "+r.story.says(way.score))
+			all = append(all, way.name+": "+r.story.ending(way.score))
 		}
 	}
 	return strings.Join(all, "; ")
 }
 
-// says describes how a story ended.
-func (s *Story) says(x *Score) string {
+// ending describes how a story ended.
+func (s *Story) ending(x *Score) string {
 	_, to := s.trouble()
 	flaps := ""
 	if minutes := (s.Length - to).Minutes(); float64(x.Openings) >= 3*minutes && x.Openings >= 3 {
@@ -264,7 +264,7 @@ type SearchReport struct {
 	Way     string   `json:"example_way,omitempty"`
 }
 
-// Search searches for the smallest trigger without weir, with the target's policy, and with others.
+// Search searches for the smallest trigger without weir, with the target's policy, and with another policy unless it is nil.
 func (t *Target) Search(ctx context.Context, seed uint64, name string, against *Way, progress func(done, all int)) (*SearchReport, error) {
 	base, assumed, err := t.base()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 var searchLoads = [...]float64{0.3, 0.5, 0.7, 0.8, 0.9, 0.97}
 
 // Lengths of stalls that the search tries before it bisects. A longer stall can be better than a short one, because
-// it opens a breaker. So the search tries all of them.
+// it opens a breaker. So the search tries every length.
 var searchStalls = [...]time.Duration{
 	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second,
 	8 * time.Second, 16 * time.Second, 32 * time.Second,

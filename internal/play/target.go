@@ -50,12 +50,12 @@ func (t *Target) lowest(operation string) (rate float64, name string) {
 	return rate, name
 }
 
-// counts reports whether a limit counts the calls of an operation. The calls have none of the keys that Limit.If reads.
+// counts reports whether a limit counts the calls of an operation. Calls contain no key for Limit.If.
 func counts(l *limit.Limit, operation string) bool {
 	return l.Counts(operation) && (l.If.Scope == "" || l.If.Picks(""))
 }
 
-// operation returns the operation that callers use by default: one that limits count.
+// operation returns the operation that callers use by default. It prefers operations that limits count.
 func (t *Target) operation() string {
 	names := []string{weir.DefaultOperation}
 	for i := range t.Policy.Operations {
@@ -162,8 +162,8 @@ func (t *Target) Unplayed(s *Story) (all []string) {
 	return all
 }
 
-// Stories returns the stories that are played without story files. skipped are those that do not apply, with the
-// reason.
+// Stories returns the stories that are played without story files. skipped lists the other stories with
+// reasons.
 func (t *Target) Stories() (all []Story, skipped []string) {
 	const begin = 15 * time.Second
 	operation := t.operation()
