@@ -41,7 +41,7 @@ func rendered(err error) (s *status.Status, trailer metadata.MD, ok bool) {
 		if inner, has := status.FromError(g.Last); has && g.Last != nil {
 			return inner, metadata.Pairs(pushback, Never), true
 		}
-		return status.New(codes.Unavailable, "an upstream gave no answer: it was tried often enough"), metadata.Pairs(pushback, Never), true
+		return status.New(codes.Unavailable, "an upstream did not respond, and weir has already retried"), metadata.Pairs(pushback, Never), true
 	}
 	return nil, nil, false
 }

@@ -56,10 +56,10 @@ func TestMistakes(t *testing.T) {
 		"no answer":       {"answers:\n- questions: [a]\n", []string{"f.yaml:2:3: answers[0].answer: is missing"}},
 		"can never match": {"answers:\n- answer: a\n", []string{"has neither questions nor keywords"}},
 		"same id":         {"answers:\n- {id: x, questions: [a], answer: b}\n- {id: x, questions: [c], answer: d}\n", []string{`f.yaml:3:8: answers[1].id: "x" is also the id of the entry in line 2`}},
-		"same question":   {"answers:\n- {questions: [Where are you], answer: b}\n- {questions: [where  ARE you], answer: d}\n", []string{"f.yaml:3:", "stands in the entry of line 2, too"}},
+		"same question":   {"answers:\n- {questions: [Where are you], answer: b}\n- {questions: [where  ARE you], answer: d}\n", []string{"f.yaml:3:", "also occurs in the entry of line 2"}},
 		"language":        {"answers:\n- {questions: [a], answer: b, languages: [en, jp]}\n", []string{`answers[0].languages[1]: unknown language "jp"`}},
 		"answer language": {"answers:\n- questions: [a]\n  answer: {english: b}\n", []string{`unknown language "english"`}},
-		"left out":        {"answers:\n- questions: [a]\n  languages: [en, ja]\n  answer: {en: b}\n", []string{"answers[0].answer.ja: is missing; write it, or take ja out of languages"}},
+		"left out":        {"answers:\n- questions: [a]\n  languages: [en, ja]\n  answer: {en: b}\n", []string{"answers[0].answer.ja: is missing; write it, or remove ja from languages"}},
 		"not a list":      {"answers:\n- questions: why\n  answer: b\n", []string{"f.yaml:2:14: answers[0].questions: want a list of texts"}},
 		"twice":           {"answers:\n- questions: [a]\n  answer: b\n  answer: c\n", []string{"f.yaml:4:3: answers[0].answer: is given twice, first in line 3"}},
 		"empty":           {"", []string{"is empty; begin it with answers:"}},
@@ -254,7 +254,7 @@ func TestPrint(t *testing.T) {
 		"how do I return a shooe":        {"return shooe~shoe", "answered by returns", `"How do I return shoes?"`, "below threshold"},
 		"what is the capital of France":  {"no answer: no entry shares a word"},
 		"привет":                         {"no entry has the language of the question"},
-		"a refund from my government ok": {"no answer: refunds comes closest and stays below the threshold"},
+		"a refund from my government ok": {"no answer: refunds comes closest, but is below the threshold"},
 		"靴を返品したい":                        {"looked up, ja", "返品", "answered by returns"},
 	} {
 		var out bytes.Buffer

@@ -111,7 +111,7 @@ func (d *decoder) byLanguage(n *doc.Node, read func(n *doc.Node, code string)) {
 		switch {
 		case !ok:
 		case seen[code]:
-			d.Bad(e.Key, "", "stands there twice")
+			d.Bad(e.Key, "", "is listed twice")
 		default:
 			seen[code] = true
 			read(e.Value, code)
@@ -170,7 +170,7 @@ func (d *decoder) settle(e *entry, titles []raw, plain *doc.Node, declared []str
 	known := append(slices.Clone(declared), e.languages...)
 	for _, code := range declared {
 		if plain == nil && e.answers[code] == "" {
-			d.Missing(e.node, "answer."+code, "write it, or take "+code+" out of languages", "is missing")
+			d.Missing(e.node, "answer."+code, "write it, or remove "+code+" from languages", "is missing")
 		}
 	}
 	for _, t := range titles {
@@ -208,7 +208,7 @@ func (d *decoder) unique(t raw, language string) {
 		if first.line > 0 {
 			other = fmt.Sprintf("the entry of line %d", first.line)
 		}
-		d.Bad(t.node, "remove it from one of them", "%s stands in %s, too", doc.Quote(t.text), other)
+		d.Bad(t.node, "remove it from one of them", "%s also occurs in %s", doc.Quote(t.text), other)
 	}
 	if !had {
 		d.asked[key] = place{len(d.entries), t.node.Line}

@@ -35,7 +35,7 @@ func (e Explanation) verdict() string {
 	case len(e.Candidates) == 0:
 		return "no answer: no entry shares a word with the question"
 	case !e.Candidates[0].Answers:
-		return fmt.Sprintf("no answer: %s comes closest and stays below the threshold", e.Candidates[0].ID)
+		return fmt.Sprintf("no answer: %s comes closest, but is below the threshold", e.Candidates[0].ID)
 	}
 	return "answered by " + e.Candidates[0].ID
 }
@@ -45,7 +45,7 @@ func (e Explanation) verdictOn(c Candidate) string {
 	case c.Answers:
 		return "answers"
 	case c.Confidence >= e.Threshold:
-		return "another is surer"
+		return "another entry matches better"
 	}
 	return "below threshold"
 }

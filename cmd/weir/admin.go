@@ -107,7 +107,7 @@ func (a *admin) askOne(ctx context.Context, method, path string, body []byte) ([
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w; is weir serve running with this admin address? --admin names another", a.name(), err)
+		return nil, fmt.Errorf("ask %s: %w; is weir serve running with this admin address? use --admin to name another", a.name(), err)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
@@ -140,7 +140,7 @@ func (a *admin) decode(body []byte, into any) error {
 }
 
 func (a *admin) notWeir() error {
-	return fmt.Errorf("%s does not respond as weir does; --admin names another address", a.name())
+	return fmt.Errorf("%s does not respond like weir; use --admin to name another address", a.name())
 }
 
 // complaint returns the error message in a response: the message field of a weir error, or else the complete body.

@@ -21,7 +21,7 @@ func newCheck(w world) *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Report every mistake in a configuration file",
 		Long: `Report every mistake in a configuration file, and in the files of prices and answers that it names. Without FILE, check
-weir.yaml. With --connect, also connect to the store, the upstreams and everything else.
+weir.yaml. With --connect, also connect to the store, the upstreams and everything else that the file names.
 
 The exit status is 1 if there are mistakes.`,
 		Example: `  weir check weir.yaml
@@ -114,7 +114,7 @@ func withoutStore(s config.Store) string {
 	case w.Refuse:
 		return first + "and then refuses calls; a process that has never reached the store refuses calls"
 	case w.Share > 0:
-		return first + fmt.Sprintf("and then with %.4g%% of each limit; a process that has never reached the store also uses that share (%d or more processes exceed a limit)", 100*w.Share, int(1/w.Share)+1)
+		return first + fmt.Sprintf("and then with %.4g%% of each limit; a process that has never reached the store also uses that share (with %d or more processes, limits can be exceeded)", 100*w.Share, int(1/w.Share)+1)
 	}
 	return first + "and keeps using it afterwards (an event, a metric and weir status report this); a process that has never reached the store refuses calls"
 }

@@ -20,7 +20,7 @@ func TestCheckSaysWhatHappensWithoutTheStore(t *testing.T) {
 		", outage: 90s, without: refuse": "while the redis store is unreachable: each process continues with its part of each limit for 1m30s, " +
 			"and then refuses calls; a process that has never reached the store refuses calls\n",
 		", without: 10%": "while the redis store is unreachable: each process continues with its part of each limit for 10s, and then with 10% of each limit; " +
-			"a process that has never reached the store also uses that share (11 or more processes exceed a limit)\n",
+			"a process that has never reached the store also uses that share (with 11 or more processes, limits can be exceeded)\n",
 	} {
 		file := filepath.Join(t.TempDir(), "weir.yaml")
 		text := "store: {redis: \"redis://localhost:6379\"" + fields + "}\nupstreams: {up: {url: \"http://localhost:1\"}}\n"

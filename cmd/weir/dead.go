@@ -25,10 +25,10 @@ func newDead(w world) *cobra.Command {
 	c := asGroup(&cobra.Command{
 		Use:   "dead COMMAND",
 		Short: "List, show, redrive and drop dead letters",
-		Long: `List, show, redrive and drop dead letters. A dead letter is a delivery that weir gave up: it is not sent again unless an operator redrives it.
+		Long: `List, show, redrive and drop dead letters. A dead letter is a delivery that weir gave up on: it is not sent again unless an operator redrives it.
 
-weir asks the admin listener of a running weir. With --file, it opens a deliveries' file that no weir has open; with --config, the file or
-database that a configuration names. With --queue, list and redrive are about messages of SQS that could not be accepted.`,
+weir asks the admin listener of a running weir. With --file, it opens a deliveries file that no running weir uses; with --config, the file or
+database that a configuration names. With --queue, list and redrive apply to SQS messages that weir could not accept.`,
 		Example: `  weir dead list --upstream hooks --older 1h
   weir dead redrive --all --rate 10/s`,
 	})
@@ -49,7 +49,7 @@ type letterSource struct {
 func (w world) letterFlags(c *cobra.Command) *letterSource {
 	m := &letterSource{running: w.adminFlags(c), env: w.env}
 	c.Flags().StringVar(&m.file, "file", "", "read and change the deliveries in `FILE`, which no running weir may use")
-	c.Flags().StringVar(&m.config, "config", "", "configuration `FILE` that names where deliveries are, instead of a running weir")
+	c.Flags().StringVar(&m.config, "config", "", "configuration `FILE` whose deliveries to open, instead of asking a running weir")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		given := 0
 		for _, name := range []string{"admin", "file", "config"} {
@@ -144,7 +144,7 @@ func newDeadList(w world) *cobra.Command {
 	oldest := c.Flags().Bool("oldest", false, "list the oldest first, of all upstreams")
 	most := c.Flags().Int("limit", 100, "list at most `N`; 0 for all")
 	asJSON := c.Flags().Bool("json", false, "print one JSON object per line")
-	queue := c.Flags().String("queue", "", "print how many messages are in the dead letter queue of the queue at `URL`, and its last move")
+	queue := c.Flags().String("queue", "", "print how many messages are in the dead letter queue of the queue at `URL`, and when they were last moved back")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *queue != "" {
 			if err := onlyWithQueue(c, nil, "json"); err != nil {

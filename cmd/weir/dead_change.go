@@ -53,7 +53,7 @@ queue of SQS back to its queue.`,
 	})
 	queue := new(string)
 	if do == "redrive" {
-		f.BoolVar(&p.ends, "token-ended", false, "also deliveries whose callers' tokens have expired, with weir's credentials")
+		f.BoolVar(&p.ends, "token-ended", false, "also redrive deliveries whose callers' tokens have expired, with weir's credentials")
 		f.StringVar(queue, "queue", "", "move all messages of the dead letter queue of the queue at `URL` back to it")
 	}
 	c.RunE = func(c *cobra.Command, ids []string) error {

@@ -23,11 +23,11 @@ import (
 func onlyWithQueue(c *cobra.Command, ids []string, with ...string) (err error) {
 	c.Flags().Visit(func(other *pflag.Flag) {
 		if other.Name != "queue" && !slices.Contains(with, other.Name) && err == nil {
-			err = usagef("--queue is about all messages of a queue: leave out --%s", other.Name)
+			err = usagef("--queue applies to all messages of a queue: leave out --%s", other.Name)
 		}
 	})
 	if len(ids) > 0 && err == nil {
-		err = usagef("--queue is about all messages of a queue: leave out the IDs")
+		err = usagef("--queue applies to all messages of a queue: leave out the IDs")
 	}
 	return err
 }

@@ -46,7 +46,7 @@ var exportedFiles = []exportedFile{
 	},
 	{"alertmanager", "Write inhibition rules for weir's alerts, as an Alertmanager configuration", "Write inhibition rules for weir's alerts, as an Alertmanager configuration.", "", fixed(rules.Alertmanager)},
 	{"grafana", "Write a Grafana dashboard", "Write a Grafana dashboard for weir's metrics.", "", fixed(rules.Grafana)},
-	{"schema", "Write a JSON Schema of weir.yaml", "Write a JSON Schema of weir.yaml, with which editors check and complete it.", "", fixed(config.Schema)},
+	{"schema", "Write a JSON Schema of weir.yaml", "Write a JSON Schema of weir.yaml, which editors use to check and complete it.", "", fixed(config.Schema)},
 	{"xray-sampling", "Write X-Ray sampling rules, as a CloudFormation template", "Write sampling rules of X-Ray, as a CloudFormation template.", "--service shop", samplingFile},
 	{
 		"cloudformation", "Write alarms and dashboards for AWS, as a CloudFormation template", "Write alarms, dashboards and queries for CloudWatch, as a CloudFormation template.", "",

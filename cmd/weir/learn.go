@@ -140,7 +140,7 @@ func readLogs(w world, l *learn.Learner, files []string) error {
 		n    int64
 		says string
 	}{
-		{read.Strange, "%d lines were skipped, because weir did not write them\n"},
+		{read.Strange, "%d lines were skipped because weir did not write them\n"},
 		{read.Dropped, "%d lines were dropped when the log was written: rates may be higher than they appear\n"},
 		{read.Backward, "the clock was set back %d times: the log before and after was read separately\n"},
 	} {
@@ -149,7 +149,7 @@ func readLogs(w world, l *learn.Learner, files []string) error {
 		}
 	}
 	if read.Attempts == 0 && read.Throttles > 0 {
-		fmt.Fprintln(w.err, "the log contains throttles but no successful attempts: set log: attempts and try again after some hours")
+		fmt.Fprintln(w.err, "the log contains throttles but no successful attempts: set log: attempts and try again after a few hours")
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (o *lesson) cloudwatch(ctx context.Context, w world, l *learn.Learner, text
 	api := cloudwatch.NewFromConfig(cfg)
 	if o.metrics != "weir" {
 		if o.upstream == "" {
-			return usagef("--upstream is missing: it names the upstream that these metrics are about")
+			return usagef("--upstream is missing: it names the upstream that these metrics describe")
 		}
 		return l.CloudWatch(ctx, api, m, o.upstream, o.dimensions, span)
 	}

@@ -78,7 +78,7 @@ func usageLine(c *cobra.Command) string { return c.Parent().CommandPath() + " " 
 // defaultOf returns the default of a flag, in words.
 func defaultOf(f *pflag.Flag) string {
 	switch f.DefValue {
-	case "", "false", "0", "0s":
+	case "", "false", "0", "0s", "[]":
 		return ""
 	}
 	return " (default " + f.DefValue + ")"

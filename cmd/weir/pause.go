@@ -21,7 +21,7 @@ type pauseScope struct {
 func (w world) pauseFlags(c *cobra.Command) *pauseScope {
 	s := &pauseScope{running: w.adminFlags(c)}
 	f := c.Flags()
-	f.StringVar(&s.limit, "limit", "", "only calls that `LIMIT` charges")
+	f.StringVar(&s.limit, "limit", "", "only calls that are charged to `LIMIT`")
 	f.StringVar(&s.key, "limit-key", "", "only `KEY` of the limit; needs --limit")
 	f.StringVar(&s.pool, "pool", "", "only calls of `POOL`, as weir status shows it")
 	f.StringVar(&s.operation, "operation", "", "only calls of `OPERATION`")
@@ -39,8 +39,8 @@ func newPause(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pause UPSTREAM",
 		Short: "Stop calls to an upstream, or a part of them",
-		Long: `Stop calls to an upstream, or to one limit, key, pool or operation of it. Calls wait for the end of the pause up to
-max_wait, then weir refuses them. The pause applies to every weir that shares the store, unless --here is given.`,
+		Long: `Stop calls to an upstream, or to one limit, key, pool or operation of it. Calls wait for the end of the pause, but at most for
+max_wait; then weir refuses them. The pause applies to every weir that shares the store, unless --here is given.`,
 		Example: `  weir pause openai --for 5m
   weir pause s3 --limit tenant --limit-key acme`,
 	}

@@ -55,7 +55,7 @@ and stops calls to an API that is down.`,
 		_, _ = io.WriteString(out, strings.NewReplacer("\n  "+c.CommandPath()+" [command]", "", "[command]", "COMMAND").Replace(text.String()))
 		return err
 	})
-	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run weir:"}, &cobra.Group{ID: groupOperate, Title: "Look at and control a running weir:"},
+	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run weir:"}, &cobra.Group{ID: groupOperate, Title: "Inspect and control a running weir:"},
 		&cobra.Group{ID: groupFiles, Title: "Write files for weir and other programs:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {

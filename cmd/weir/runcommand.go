@@ -19,7 +19,7 @@ its environment. Calls to hosts of an upstream are decrypted, limited and retrie
 unread. Without --config, the presets with hosts are the upstreams: "weir presets github" shows one.
 
 weir exits with the status of the command, or with 128 plus the number of the signal that ended it. A line on standard error
-reports what calls waited for, if any did. Runs of one user on one machine share their limits.`,
+reports what calls waited for, if any waited. Runs of one user on one machine share their limits.`,
 		Example: `  weir run -- curl https://api.github.com/repos/golang/go
   weir run --preset gemini-free -- python3 summarize.py`,
 		DisableFlagsInUseLine: true,
@@ -37,7 +37,7 @@ reports what calls waited for, if any did. Runs of one user on one machine share
 	presets := f.StringArray("preset", nil, "`PRESET` that replaces others for its hosts; may be repeated")
 	through := f.StringArray("through", nil, "`HOST` whose connections are tunneled unread, such as one whose certificate the command pins; may be repeated")
 	quiet := f.Bool("quiet", false, "print no summary")
-	verbose := f.BoolP("verbose", "v", false, "print a summary even if nothing was waited for")
+	verbose := f.BoolP("verbose", "v", false, "print a summary even if no call waited")
 	_ = c.RegisterFlagCompletionFunc("preset", completePreset) // the flag exists
 	c.RunE = func(c *cobra.Command, args []string) error {
 		buffers.CollectLess()

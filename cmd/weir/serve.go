@@ -25,7 +25,7 @@ func newServe(w world) *cobra.Command {
 		Use:   "serve [FILE]",
 		Short: "Run the sidecar or gateway",
 		Long: `Run the sidecar or gateway that a configuration file describes. Without FILE, read weir.yaml. SIGHUP and "weir reload" read the file
-again. SIGTERM and SIGINT end weir after the running calls; a second one ends it immediately.
+again. SIGTERM and SIGINT end weir after the running calls; a second signal ends it immediately.
 
 The log goes to standard error: as text on a terminal, otherwise one JSON object per line.`,
 		Example: `  weir serve weir.yaml
@@ -33,8 +33,8 @@ The log goes to standard error: as text on a terminal, otherwise one JSON object
 		ValidArgsFunction: completeYAML,
 	}
 	path := configFlag(c, "weir.yaml")
-	listen := c.Flags().String("listen", "", "`ADDRESS` for requests, instead of the file's")
-	admin := c.Flags().String("admin", "", "`ADDRESS` for metrics and status, instead of the file's; off for none")
+	listen := c.Flags().String("listen", "", "`ADDRESS` for requests, instead of the one in the file")
+	admin := c.Flags().String("admin", "", "`ADDRESS` for metrics and status, instead of the one in the file; off for none")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			if c.Flags().Changed("config") {

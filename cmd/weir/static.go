@@ -25,7 +25,7 @@ func newStatic(w world) *cobra.Command {
 	c := asGroup(&cobra.Command{
 		Use:     "static COMMAND",
 		Short:   "Test static answers",
-		Long:    "Test static answers, which weir gives when no language model can.",
+		Long:    "Test static answers, which weir gives when no language model can answer.",
 		Example: `  weir static test "when do you open?"`,
 	})
 	c.AddCommand(newStaticTest(w))

@@ -175,7 +175,7 @@ func TestWhoIsNoWeir(t *testing.T) {
 		if command == "why" {
 			args = append(args, "some")
 		}
-		if err := run(t.Context(), world{args: args, out: io.Discard, err: io.Discard, env: noEnv}); err == nil || !strings.Contains(err.Error(), "does not respond as weir does") {
+		if err := run(t.Context(), world{args: args, out: io.Discard, err: io.Discard, env: noEnv}); err == nil || !strings.Contains(err.Error(), "does not respond like weir") {
 			t.Errorf("%s: got %v", command, err)
 		}
 		s.Close()

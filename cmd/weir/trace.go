@@ -22,13 +22,13 @@ func newTrace(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace ID",
 		Short: "Show where the time of a trace went, from X-Ray",
-		Long: `Show where the time of a trace went, and the error if it failed. ID has 32 hexadecimal digits, or the form of X-Ray. weir looks the trace up in X-Ray,
-in the region of traces.region in the configuration file, or of --xray.`,
+		Long: `Show where the time of a trace went, and the error if it failed. ID has 32 hexadecimal digits, or is in X-Ray's format. weir looks the trace up in X-Ray,
+in the region that --xray or traces.region in the configuration file names.`,
 		Example: "  weir trace 6553f100000000000000000000000002 --xray eu-west-1",
 	}
 	f := c.Flags()
 	file := configFlag(c, "weir.yaml")
-	region := f.String("xray", "", "look in X-Ray of `REGION`")
+	region := f.String("xray", "", "look in X-Ray in `REGION`")
 	at := f.String("at", "", "`TIME` when the trace began, such as 2006-01-02T15:04:05Z; most IDs contain it")
 	patience := f.Duration("wait", time.Minute, "wait at most `DURATION` until X-Ray has the trace")
 	asJSON := jsonFlag(c)

@@ -23,7 +23,7 @@ the decisions of the same second.`,
   weir why my-request-7 --at 2026-11-29T12:30:00Z`,
 	}
 	running, asJSON := w.adminFlags(c), jsonFlag(c)
-	at := c.Flags().String("at", "", "`TIME` of the call, such as 2006-01-02T15:04:05Z; an ID that weir generated contains it")
+	at := c.Flags().String("at", "", "`TIME` of the call, such as 2006-01-02T15:04:05Z; not needed for an ID that weir generated")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		query := ""
 		if *at != "" {

@@ -126,7 +126,7 @@ func TestWhyIsKnownToTheFleet(t *testing.T) {
 	id := one.refusedCall(t)
 	known := func() bool {
 		out, _, err := two.order(t, "why", id)
-		return err == nil && strings.Contains(out, "refused by weir: rate_limited") && strings.Contains(out, "\n  made by process ") && strings.Contains(out, "limits.few")
+		return err == nil && strings.Contains(out, "refused by weir: rate_limited") && strings.Contains(out, "\n  handled by process ") && strings.Contains(out, "limits.few")
 	}
 	eventually(t, "the other weir knows it", known)
 	if out, _, err := one.order(t, "why", id); err != nil || strings.Count(out, "refused by weir") != 1 {

@@ -86,7 +86,7 @@ func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (n int, e
 	if f.Status == delivery.Failed {
 		n, err = s.byHand(ctx, f, nil, most, func(w *work, r *record) (bool, error) { return s.erase(ctx, w, r) })
 	} else {
-		n, err = s.killAll(ctx, f, most, delivery.Dropped, "dropped by hand")
+		n, err = s.killAll(ctx, f, most, delivery.Dropped, "dropped by an operator")
 	}
 	return n, s.explain("drop", err)
 }

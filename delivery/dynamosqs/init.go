@@ -49,12 +49,12 @@ const leastReceives = 100
 // and then checks everything.
 func (s *Store) Init(ctx context.Context) (made bool, err error) {
 	if made, err = s.initTable(ctx); err != nil {
-		return made, s.explain("make the table", err)
+		return made, s.explain("create the table", err)
 	}
 	if s.o.Queue != nil {
 		did, err := s.initQueue(ctx)
 		if made = made || did; err != nil {
-			return made, fmt.Errorf("make the queue %s: %w", s.o.QueueURL, err)
+			return made, fmt.Errorf("create the queue %s: %w", s.o.QueueURL, err)
 		}
 	}
 	return made, s.Check(ctx)

@@ -33,7 +33,7 @@ func (b *Inbox) Init(ctx context.Context) (made bool, err error) {
 		made, err = true, b.make(ctx)
 	}
 	if err != nil {
-		return made, fmt.Errorf("make the queue %s: %w", b.URL, err)
+		return made, fmt.Errorf("create the queue %s: %w", b.URL, err)
 	}
 	return made, b.Check(ctx)
 }

@@ -58,7 +58,7 @@ func MovesOf(ctx context.Context, c Tasks, at string) (*Moves, error) {
 		return nil, fmt.Errorf("sqs queue %s: %w", at, err)
 	}
 	if r.dead == "" {
-		return nil, fmt.Errorf("sqs queue %s: it has no dead letter queue (RedrivePolicy): name the queue in which the messages died", at)
+		return nil, fmt.Errorf("sqs queue %s: it has no dead letter queue (RedrivePolicy): name the queue that the dead letters came from", at)
 	}
 	m := &Moves{Tasks: c, queue: r}
 	if m.DeadURL, err = beside(at, r.dead); err != nil {

@@ -88,7 +88,7 @@ func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (int, err
 		return s.byHand(ctx, "drop", condition, args, most, func(all []row) ([]changed, error) { return s.erase(ctx, all, delivery.Failed, 0) })
 	}
 	return s.byHand(ctx, "drop", condition+" AND d."+waiting, args, most, func(all []row) ([]changed, error) {
-		return s.kill(ctx, all, delivery.Dropped, nil, "dropped by hand")
+		return s.kill(ctx, all, delivery.Dropped, nil, "dropped by an operator")
 	})
 }
 

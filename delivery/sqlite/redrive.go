@@ -121,7 +121,7 @@ func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (int, err
 			if f.Status == delivery.Failed {
 				err = c.erase(seq, s.wall(), s.keepKeys())
 			} else {
-				_, err = c.kill(seq, delivery.Dropped, nil, "dropped by hand", s.wall())
+				_, err = c.kill(seq, delivery.Dropped, nil, "dropped by an operator", s.wall())
 			}
 			if err != nil {
 				return err

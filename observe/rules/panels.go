@@ -69,7 +69,7 @@ func ofUpstream() []Panel {
 			Lines: line(`min by (upstream, limit) (weir_limit_units_remaining{`+in+`} / weir_limit_units_max{`+in+`})`, "{{upstream}} {{limit}}")},
 		{Title: "Current rates", Kind: "timeseries", Unit: "percentunit", Text: "Relative to the configured rate. Below 1 if an adaptive rate or the upstream lowered it.",
 			Lines: line(`min by (upstream, limit) (weir_limit_current_rate{`+in+`} / weir_limit_configured_rate{`+in+`})`, "{{upstream}} {{limit}}")},
-		{Title: "Quotas used", Kind: "timeseries", Unit: "percentunit", Text: "For the key with the least left.",
+		{Title: "Quotas used", Kind: "timeseries", Unit: "percentunit", Text: "For the key with the fewest remaining units.",
 			Lines: line(`max by (upstream, limit) (weir_quota_used_ratio{`+in+`})`, "{{upstream}} {{limit}}")},
 		{Title: "In flight", Kind: "timeseries", Unit: "short", Text: "With the bound, and calls that wait for a slot.",
 			Lines: []Line{{`sum by (upstream) (weir_in_flight{` + in + `})`, "{{upstream}}"}, {`sum by (upstream) (weir_in_flight_bound{` + in + `})`, "{{upstream}} at most"}, {`sum by (upstream) (weir_in_flight_waiting{` + in + `})`, "{{upstream}} waiting"}}},

@@ -58,7 +58,7 @@ func changes(upstream string, r *weir.Refusal, message bool, where func(upstream
 	case r.Reason == weir.ConcurrencyLimited:
 		a.say("concurrency", "at most %d calls may be in flight: raise the bound if the upstream can take more calls, or max_wait so that calls wait longer for a slot", r.Bound)
 	case r.Reason == weir.CircuitOpen:
-		a.say("breaker", "too many calls failed, so weir makes none for now: look for \"gave up\" in the log; the breaker closes when a test call succeeds, or when an operator resets it on the status page")
+		a.say("breaker", "too many calls failed, so weir sends none for now: look for \"gave up\" in the log; the breaker closes when test calls succeed, or when an operator resets it (weir breaker reset)")
 	case r.Reason == weir.Paused:
 		a.say("", "the upstream asked weir to wait; weir waits for 15 minutes at most, unless a quota is used up")
 		a.say("", "if this happens often, set a limit slightly below what the upstream allows")
@@ -81,11 +81,11 @@ func (a *advice) limit(r *weir.Refusal) {
 	}
 	switch {
 	case a.message:
-		a.say("websocket", "message_wait bounds how long a message waits; this one would have waited %v, and later messages of its connection behind it", r.RetryAfter.Round(time.Millisecond))
+		a.say("websocket", "this message would have waited %v; it is refused instead, because later messages of its connection would wait behind it", r.RetryAfter.Round(time.Millisecond))
 	case r.Place > 0:
-		a.say("max_wait", "this call would have waited %v, behind %d others; max_wait bounds how long calls wait", r.RetryAfter.Round(time.Millisecond), r.Place-1)
+		a.say("max_wait", "this call would have waited %v behind %d others, which is longer than max_wait allows", r.RetryAfter.Round(time.Millisecond), r.Place-1)
 	default:
-		a.say("max_wait", "this call would have waited %v; max_wait, which bounds how long calls wait, is less", r.RetryAfter.Round(time.Millisecond))
+		a.say("max_wait", "this call would have waited %v, which is longer than max_wait allows", r.RetryAfter.Round(time.Millisecond))
 	}
 }
 
@@ -113,14 +113,14 @@ func (a *advice) quota(r *weir.Refusal) {
 		a.say(field, "the quota is used up until %s: raise it, or spread the calls over its window", at.Format(time.RFC3339))
 		return
 	}
-	a.say(field, "the quota is used up: have the upstream raise it, or spread the calls over its window")
+	a.say(field, "the quota is used up: ask for a higher one, or spread the calls over its window")
 }
 
 // store adds advice for a refusal by a shared limit whose store could not help.
 func (a *advice) store(r *weir.Refusal) {
 	a.say("limits."+r.Limit, "%s", r.Want.String())
 	if r.Want.Lack == limit.LacksReserved {
-		a.say("store.outage", "a process was killed or is cut off: its part is free again after store.outage, or immediately if another process of its machine reports its death; stop processes with SIGTERM")
+		a.say("store.outage", "a process was killed or is cut off: its part is free again after store.outage, or immediately if another process on its machine reports its death; stop processes with SIGTERM")
 	}
 	if r.Want.Away() {
 		a.say("", "weir status shows the state of the store; store.without sets what calls do while it does not answer")
@@ -143,7 +143,7 @@ var afterwards = [...]struct {
 	why        error
 	field, say string
 }{
-	{retry.ErrAttempts, "retry", "all attempts were used: allow more (attempts) if failures are short"},
+	{retry.ErrAttempts, "retry", "all attempts were used: allow more (attempts) if failures are brief"},
 	{retry.ErrBudget, "budget", "the retry budget was empty, because many calls were repeated already: the budget keeps retries from making an outage worse"},
 	{retry.ErrUnsafe, "operations", "the upstream may have done the work, and a repeat might do it twice: send an Idempotency-Key, or set safe: yes for the operation"},
 	{retry.ErrNotRetryable, "classify", "this status is not repeated: if the upstream uses it for a temporary failure, add it to classify"},

@@ -13,7 +13,7 @@ func (c *Call) Text() string {
 	fmt.Fprintf(&b, "%s  %s\n", c.ID, c.Headline())
 	fmt.Fprintf(&b, "  ended at %s, %s after its start\n", c.At.UTC().Format("2006-01-02T15:04:05.000Z"), Span(c.TookMS))
 	if c.Weir != "" {
-		fmt.Fprintf(&b, "  made by process %s\n", c.Weir)
+		fmt.Fprintf(&b, "  handled by process %s\n", c.Weir)
 	}
 	if c.Key != "" {
 		fmt.Fprintf(&b, "  key: %s\n", c.Key)

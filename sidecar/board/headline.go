@@ -174,7 +174,7 @@ func (r *Row) problem(now time.Time) Problem {
 	case "refusing":
 		r.refusalProblem(&p, now)
 	case "failing":
-		p.Text = fmt.Sprintf("%s of the attempts at %s fail%s%s.", share(r.Failed, r.attempts()), r.Name, r.lastError(), r.since(now, func(s *sample) bool { return s.failed > 0 }))
+		p.Text = fmt.Sprintf("%s of the attempts to call %s fail%s%s.", share(r.Failed, r.attempts()), r.Name, r.lastError(), r.since(now, func(s *sample) bool { return s.failed > 0 }))
 		p.Help, p.Page = "Check the upstream. weir stops calling it if the failures continue.", "docs/runbooks/upstream-failing.md"
 	case "throttled":
 		p.Text = fmt.Sprintf("%s throttles %s of the attempts%s, although weir's limits allow them.", r.Name, share(r.Throttled, r.attempts()), r.since(now, func(s *sample) bool { return s.throttled > 0 }))
@@ -281,7 +281,7 @@ func (r *Row) pauseProblem(p *Problem, now time.Time) {
 // refusals explains each reason of a refusal: the cause, what to do, and the page with details.
 var refusals = map[weir.Reason]struct{ why, help, page string }{
 	weir.RateLimited:        {"its limit is used up", "Raise the limit if the upstream allows more, or max_wait so that calls wait longer for their turn.", "docs/how-to/explain-a-refusal.md"},
-	weir.QuotaExhausted:     {"its quota is used up", "Wait until the quota resets, or have the upstream raise it.", "docs/runbooks/quota-low.md"},
+	weir.QuotaExhausted:     {"its quota is used up", "Wait until the quota resets, or ask for a higher one.", "docs/runbooks/quota-low.md"},
 	weir.ConcurrencyLimited: {"too many calls are in flight", "Find out whether the upstream has become slow. Raise concurrency if it can take more calls.", "docs/how-to/explain-a-refusal.md"},
 	weir.CircuitOpen:        {"its breaker was open", "Check the upstream.", "docs/runbooks/breaker-open.md"},
 	weir.Paused:             {"its calls were paused", "See the pauses of this upstream.", "docs/how-to/pause-and-resume.md"},

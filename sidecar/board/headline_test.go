@@ -80,7 +80,7 @@ func TestHeadlineNamesUpstreamCauseAndTime(t *testing.T) {
 				s.calls(2, up, failed)
 				s.calls(2, up, outcome.Outcome{Class: outcome.OK})
 			}
-		}, []string{"50% of the attempts at " + up + " fail", "last error: 503", "since about 00:00 UTC"}, "Check the upstream."},
+		}, []string{"50% of the attempts to call " + up + " fail", "last error: 503", "since about 00:00 UTC"}, "Check the upstream."},
 		"throttled": {[]string{up}, wide, func(s *site) {
 			s.calls(5, up, outcome.Outcome{Class: outcome.Throttled, Code: "429"})
 			s.calls(5, up, outcome.Outcome{Class: outcome.OK})

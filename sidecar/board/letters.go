@@ -48,7 +48,7 @@ func (p *page) letters(upstream string, all []delivery.Delivery, err error) {
 	case len(all) == 0:
 		p.put(`<p>There are none.</p>`)
 	default:
-		p.put(`<p>These are at most the latest %d. Redrive sends a message again with its Idempotency-Key. An upstream that has forgotten the key may do the work a second time.</p>
+		p.put(`<p>At most the latest %d are shown. Redrive sends a message again with its Idempotency-Key. An upstream that has forgotten the key may do the work a second time.</p>
 %s`, mostLetters, p.button(&deed{Upstream: upstream, Do: "redrive"}, "Redrive all"))
 		p.table("", "ID", "Given up at", "Cause", "Attempts", "Operator")
 		for i := range all {
@@ -80,7 +80,7 @@ func (b *Board) post(ctx context.Context, d *deed) (int, error) {
 	case d.Do == "redrive":
 		n, err = b.Page.Letters.Redrive(ctx, f, mostRedriven)
 	case d.ID == "":
-		return 0, errors.New("name one dead letter; weir dead drop drops all of them")
+		return 0, errors.New("name one dead letter; to drop all of them, run weir dead drop")
 	default:
 		n, err = b.Page.Letters.Drop(ctx, f, 1)
 	}

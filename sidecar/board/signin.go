@@ -9,7 +9,7 @@ func (p *page) signIn(wrong string) {
 		p.put(`<p class="trouble" role="alert">✖ %s</p>`, wrong)
 	}
 	p.put(`<form method="post" action="login">
-<p><label>Token (one of admin_tokens)<br><input name="token" type="password" required autocomplete="current-password" autofocus></label></p>
+<p><label>Token (one of tokens with admin: true)<br><input name="token" type="password" required autocomplete="current-password" autofocus></label></p>
 <p><button class="do">Sign in</button></p>
 </form>
 </main>

@@ -59,9 +59,9 @@ func (p *page) explained(e *status.Explained) {
 	if s := e.Second; s != nil {
 		at := s.At.UTC().Format("2006-01-02 15:04:05 UTC")
 		if len(s.Lines) == 0 {
-			p.put(`<p>This weir has no record of the call. In its second (%s) this weir allowed all calls immediately.</p>`, at)
+			p.put(`<p>This weir has no record of the call. In the same second (%s), it allowed all calls immediately.</p>`, at)
 		} else {
-			p.put(`<p>This weir has no record of the call. These are the decisions of its second (%s).</p>`, at)
+			p.put(`<p>This weir has no record of the call. These are its decisions in the same second (%s).</p>`, at)
 			p.decisions(s.Lines)
 		}
 	}

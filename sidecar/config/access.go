@@ -30,7 +30,7 @@ type JWT struct {
 
 var jwtFields = []field[JWT]{
 	one("jwks", keysURL, func(j *JWT) *string { return &j.URL }, "required without `secret_env`", "URL of the JSON Web Key Set: `https`, or `http` on this machine."),
-	one("secret_env", word, func(j *JWT) *string { return &j.Secret }, "none", "Instead of `jwks`: environment variable with the secret of HS256, HS384 or HS512. The tokens identify `callers`, whose keys read their claims. `issuer` and `audience` are optional."),
+	one("secret_env", word, func(j *JWT) *string { return &j.Secret }, "none", "Instead of `jwks`: environment variable with the secret of HS256, HS384 or HS512. The tokens identify users: `callers.keys` reads their claims. `issuer` and `audience` are then optional."),
 	one("issuer", word, func(j *JWT) *string { return &j.Issuer }, "required", "Required issuer (`iss`)."),
 	one("audience", word, func(j *JWT) *string { return &j.Audience }, "required", "Required audience (`aud`)."),
 	one("timeout", duration, func(j *JWT) *time.Duration { return &j.Timeout }, "5s", ""),
@@ -121,7 +121,7 @@ type holder struct {
 	Upstreams []string
 }
 
-const secretMeaning = "Environment variable with the secret, or a list of which each is valid."
+const secretMeaning = "Environment variable with the secret, or a list of variables, each with a valid secret."
 
 var variablesOf = listOf(form[string]{"variables", word.read})
 

@@ -31,7 +31,7 @@ var awsFields = []field[AWS]{
 	one("prefix_depth", count[int](1), func(a *AWS) *int { return &a.PrefixDepth }, "1",
 		""),
 	one("shards", shards, func(a *AWS) *int { return &a.Shards }, "none",
-		"Prefixes over which S3 keys are spread, as `awsx.Shards` does. Do not change it for existing keys. See docs/how-to/call-aws.md."),
+		"Number of prefixes over which S3 keys are spread, as `awsx.Shards` does. Do not change it for existing keys. See docs/how-to/call-aws.md."),
 }
 
 var shards = form[int]{"1 to 65536", func(d *decoder, n *node) (int, bool) {

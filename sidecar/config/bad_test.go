@@ -96,7 +96,7 @@ decide: {listen: ":8082"}
 upstreams: {a: {url: https://h}}
 `, `
 weir.yaml:2:8: store: "redis": want fields, indented below it
-weir.yaml:3:9: decide: listen ":8082": would let anyone who reaches it use up the limits; configure tokens or client_ca, use 127.0.0.1, or set open: true
+weir.yaml:3:9: decide: listen ":8082": would let anyone who reaches it use up the limits; configure tokens with reports, or use 127.0.0.1
 `},
 	{"credentials for whoever comes", `
 listen: :8080

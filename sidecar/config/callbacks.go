@@ -21,7 +21,7 @@ var callbackFields = []field[Callback]{
 	one("upstream", word, func(c *Callback) *string { return &c.Upstream }, "required", "Upstream that receives the POST, under its policy."),
 	one("path", text("a path that begins with /, and perhaps a query", callbackPath), func(c *Callback) *string { return &c.Path }, "`/`", ""),
 	one("secrets_env", variablesOf, func(c *Callback) *[]string { return &c.Secrets }, "required",
-		"Environment variables with signing secrets (`whsec_` and 24 to 64 random bytes in base64), as in Standard Webhooks. Each of several signs."),
+		"Environment variables with signing secrets (`whsec_` and 24 to 64 random bytes in base64), as in Standard Webhooks. Callbacks are signed with each secret."),
 	one("failed", boolean, func(c *Callback) *bool { return &c.Failed }, "true", ""),
 }
 

@@ -66,10 +66,10 @@ var tierFields = []field[Tier]{
 	one("timeout", duration, func(t *Tier) *time.Duration { return &t.Timeout }, "a part of `deadline`", ""),
 	one("upstream", word, func(t *Tier) *string { return &t.Upstream }, "the same", "Other upstream of the same wire family, with its limits, breaker and key."),
 	one("model", word, func(t *Tier) *string { return &t.Model }, "the same", "Other model."),
-	one("cached", boolean, func(t *Tier) *bool { return &t.Cached }, "false", "Answers from the cache, also stale."),
+	one("cached", boolean, func(t *Tier) *bool { return &t.Cached }, "false", "Answers from the cache, even stale ones."),
 	{"answers", "a file, or fields", "none", "Static answers: a file or a DynamoDB table.", readAnswers},
 	one("threshold", share, func(t *Tier) *float64 { return &t.Threshold }, "see docs/how-to/choose-a-fallback-model.md", ""),
-	one("message", listOf(form[string]{"texts", sentence.read}), func(t *Tier) *[]string { return &t.Messages }, "none", "Text that is always available; one of several at random."),
+	one("message", listOf(form[string]{"texts", sentence.read}), func(t *Tier) *[]string { return &t.Messages }, "none", "Text that is always available; if there are several, one is chosen at random."),
 	one("contact", sentence, func(t *Tier) *string { return &t.Contact }, "none", "Contact for people, added to the message and the metadata."),
 }
 

@@ -22,7 +22,7 @@ var decideFields = []field[Decide]{
 	one("grpc", address, func(c *Decide) *string { return &c.GRPC }, "off", "Address of Envoy's rate limit service."),
 	one("rules", word, func(c *Decide) *string { return &c.Envoy.Rules }, "required with `grpc`", "File or directory of rules for Envoy."),
 	one("on_store_error", choice("error, allow or deny", map[string]envoy.OnStoreError{"error": envoy.Fail, "allow": envoy.Allow, "deny": envoy.Deny}),
-		func(c *Decide) *envoy.OnStoreError { return &c.Envoy.OnStoreError }, "error", "Response to Envoy while the store is unreachable. With `error`, its `failure_mode_deny` decides."),
+		func(c *Decide) *envoy.OnStoreError { return &c.Envoy.OnStoreError }, "error", "Response to Envoy while the store is unreachable. With `error`, Envoy's `failure_mode_deny` decides."),
 	one("store_timeout", duration, func(c *Decide) *time.Duration { return &c.Envoy.Timeout }, "20ms", ""),
 	one("rate_limit_headers", choice("off, ratelimit or policy", map[string]envoy.Headers{"off": envoy.NoHeaders, "false": envoy.NoHeaders, "no": envoy.NoHeaders, "ratelimit": envoy.ThreeHeaders, "policy": envoy.PolicyHeaders}),
 		func(c *Decide) *envoy.Headers { return &c.Envoy.Headers }, "off", "Headers that Envoy adds to responses: `ratelimit` for three headers, `policy` for the newest draft."),
@@ -44,11 +44,11 @@ type bearer struct {
 
 var tokenFields = []field[bearer]{
 	one("env", variablesOf, func(t *bearer) *[]string { return &t.Envs }, "required", secretMeaning),
-	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *bearer) *[]string { return &t.Upstreams }, "all", "Upstreams that it may use."),
+	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *bearer) *[]string { return &t.Upstreams }, "all", "Upstreams that the token may use."),
 	one("admin", boolean, func(t *bearer) *bool { return &t.admin }, "false", "Makes it a token of the admin listener only, sent as `Authorization: Bearer`."),
 	one("reports", choice("own or everyone", map[string]bool{"own": false, "everyone": true}), func(t *bearer) *bool { return &t.Everyone }, "none",
 		"Makes it a token of `decide` only, sent as `Authorization: Bearer`. With `own`, its reports affect its own calls; with `everyone`, they pause limits, open breakers and lower rates for all."),
-	{"keys", "scopes, each with its values", "any", "With `reports`: values that it may use for a scope, `{tenant: [acme]}`. A single value is the default.", func(d *decoder, n *node, t *bearer) { readAskerKeys(d, n, &t.asker) }},
+	{"keys", "scopes, each with its values", "any", "With `reports`: values that the token may use for a scope, such as `{tenant: [acme]}`. A single value is the default.", func(d *decoder, n *node, t *bearer) { readAskerKeys(d, n, &t.asker) }},
 }
 
 // readTokens reads the tokens of all listeners.

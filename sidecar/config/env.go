@@ -30,7 +30,7 @@ var variables = []envVar{
 			on, ok := toggle.read(d, n)
 			d.env.off = ok && !on
 		}},
-	{"THROTTLE_PUT_RATE", knobRate.words, "Rate of every limit named `put`; the start and maximum of an adaptive rate.", knob("put")},
+	{"THROTTLE_PUT_RATE", knobRate.words, "Rate of every limit named `put`, and the start and maximum of its adaptive rate.", knob("put")},
 	{"THROTTLE_GET_RATE", knobRate.words, "The same for `get`.", knob("get")},
 	{"THROTTLE_DELETE_RATE", knobRate.words, "The same for `delete`.", knob("delete")},
 	{"THROTTLE_CIRCUIT_THRESHOLD", "a whole number", "Failures that open a breaker: `consecutive`, or the number of the breaker's `schedule`.",

@@ -26,7 +26,7 @@ type CloudWatch struct {
 
 var cloudWatchFields = []field[CloudWatch]{
 	one("to", choice("lines or api", map[string]bool{"lines": false, "api": true}), func(c *CloudWatch) *bool { return &c.API }, "lines",
-		"`lines` in the embedded metric format on the standard output, or the `api` (PutMetricData)."),
+		"`lines` writes the embedded metric format to standard output; `api` calls PutMetricData."),
 	one("namespace", word, func(c *CloudWatch) *string { return &c.Namespace }, "Weir", "Namespace of the metrics."),
 	one("region", word, func(c *CloudWatch) *string { return &c.Region }, "AWS_REGION", "Region of the `api`, and of calls without a region."),
 	one("interval", duration, func(c *CloudWatch) *time.Duration { return &c.Interval }, "60s; 10s in a Lambda function", ""),
@@ -34,8 +34,8 @@ var cloudWatchFields = []field[CloudWatch]{
 	one("design", choice("default or drs", map[string]weircw.Design{"default": "", "drs": weircw.DRS}), func(c *CloudWatch) *weircw.Design { return &c.Design }, "default",
 		"`drs` publishes `RateLimitErrors`, `RetryAttempts`, `RetryExhausted` and `APICallCount` with the dimensions of the DRS design only; see docs/how-to/use-cloudwatch.md."),
 	{"static", "dimensions, each with its value", "none", "Dimensions of every metric: `{Service: orders}`.", func(d *decoder, n *node, c *CloudWatch) { c.Static = d.texts(n) }},
-	{"metrics", "names of metrics, each with another or off", "unchanged", "Other names for metrics: `{RetryAttempts: Retries, APICallCount: off}`.", readMetricNames},
-	{"dimensions", "names of dimensions, each with another", "unchanged", "Other names for dimensions.", readDimensionNames},
+	{"metrics", "metrics, each with a new name or off", "unchanged", "Other names for metrics: `{RetryAttempts: Retries, APICallCount: off}`.", readMetricNames},
+	{"dimensions", "dimensions, each with a new name", "unchanged", "Other names for dimensions.", readDimensionNames},
 }
 
 // texts reads a mapping of names to texts.

@@ -87,14 +87,14 @@ var limitFields = []field[pace]{
 	{"rate", rate.words + ", or unknown", "required without `every`",
 		"Amount per period: `s`, `min`, `h`, `day` or a duration. `unknown`: calls start at one a second and learn from throttles what the upstream allows.", readRate},
 	one("burst", orOff(count[int64](1), 0), func(l *pace) *int64 { return &l.Burst }, "one second's worth",
-		"Units available at once after an idle time."),
+		"Units available immediately after an idle period."),
 	one("amount", count[int64](1), func(l *pace) *int64 { return &l.Amount }, "required with `every`",
 		"Amount per calendar window, instead of `rate`."),
 	one("every", period, func(l *pace) *bucket.Period { return &l.Every }, "no calendar",
 		"Calendar window in `zone`; weeks begin on Monday."),
 	one("zone", zone, func(l *pace) *string { return &l.Zone }, "UTC",
 		"Time zone of `every`."),
-	one("operations", listOf(operationName), func(l *pace) *[]string { return &l.Operations }, "all", "Operations that it counts. `default` contains the rest."),
+	one("operations", listOf(operationName), func(l *pace) *[]string { return &l.Operations }, "all", "Operations that the limit counts. `default` is all others."),
 	one("unit", unit, func(l *pace) *string { return &l.Unit }, limit.Requests,
 		"`bytes` counts request bodies with a known length; `tokens` and its parts count language model usage. Decision callers report any unit."),
 	one("scope", word, func(l *pace) *string { return &l.Scope }, "one for all", "Scope in `keys`; each value has the whole rate."),
@@ -106,8 +106,9 @@ var limitFields = []field[pace]{
 	one("cold", named[limit.Cold]("refuse, share or full"), func(l *pace) *limit.Cold { return &l.Cold }, "refuse",
 		"If the store lost its data: `refuse` counts the limit as used up. `share` divides it by the number of processes and `full` starts full; both may exceed it by the lost usage."),
 	{"plans", "plans, each with a factor", "none", "Factors by the value of the key `plan`: `{premium: 3x}`.", readPlans},
-	one("advertised", word, func(l *pace) *string { return &l.Advertised }, "no", "Name of the limit in the upstream's rate limit headers (`requests`, `tokens`, `input-tokens`, `output-tokens`). They then replace `rate`. A cascade exceeds a preset's `rate` if the upstream answers without them."),
-	{"adaptive", "fields, true, or off", "off", "Adapts the rate to outcomes, never above `rate`. Each process adapts separately, also with a `store`.", readAdaptive},
+	one("advertised", word, func(l *pace) *string { return &l.Advertised }, "none",
+		"The name that the upstream's rate limit headers give this limit: `requests` for `X-RateLimit-Limit-Requests: 500`, `input-tokens` for `Anthropic-Ratelimit-Input-Tokens-Limit`. Once a response contains such headers, their values replace `rate`. In a cascade, a preset's `rate` may be exceeded if the upstream does not send them."),
+	{"adaptive", "fields, true, or off", "off", "Adapts the rate to outcomes, never above `rate`. Each process adapts separately, even with a `store`.", readAdaptive},
 }
 
 // unknown is the rate of a limit whose rate has to be learned.
@@ -231,7 +232,7 @@ func inherited(n *node) bool { return n != nil && n.Preset != "" }
 
 var adaptiveFields = []field[adaptive.Config]{
 	one("rule", named[adaptive.Rule]("cubic, multiply, add or multiply-each"), func(c *adaptive.Config) *adaptive.Rule { return &c.Rule }, "cubic",
-		"Growth after a cut: `cubic` fast to the old rate and then slowly, `multiply` by a factor, `add` by a step, which equalizes processes. `multiply-each` by a factor for each success."),
+		"How the rate grows after a cut: `cubic` quickly to the old rate and then slowly, `multiply` by a factor, `add` by a step, which equalizes processes, `multiply-each` by a factor for each success."),
 	one("start", perSecond, func(c *adaptive.Config) *float64 { return &c.Start }, "`max`", "First rate."),
 	one("min", perSecond, func(c *adaptive.Config) *float64 { return &c.Min }, "1% of `max`", "Lowest rate."),
 	one("max", perSecond, func(c *adaptive.Config) *float64 { return &c.Max }, "the limit's `rate`", "Highest rate."),

@@ -17,7 +17,7 @@ type Requests struct {
 var requestsFields = []field[Requests]{
 	one("queue", word, func(r *Requests) *string { return &r.Queue }, "required", "URL of a standard or FIFO queue, different from that of `aws`. `weir store init` creates it with its dead letter queue."),
 	one("region", word, func(r *Requests) *string { return &r.Region }, "from its URL", ""),
-	one("owner", word, func(r *Requests) *string { return &r.Owner }, "none", "Caller that owns the deliveries: one of `tokens`, if there are any, with its rights."),
+	one("owner", word, func(r *Requests) *string { return &r.Owner }, "none", "Caller that owns the deliveries. If there are `tokens`, it must be one of them, and its rights apply."),
 }
 
 func readRequests(d *decoder, n *node, v *Deliveries) {

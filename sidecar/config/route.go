@@ -16,7 +16,7 @@ import (
 )
 
 var routeFields = []field[proxy.Route]{
-	one("host", host, func(r *proxy.Route) *string { return &r.Host }, "any", "Host of the request, without port and in any case."),
+	one("host", host, func(r *proxy.Route) *string { return &r.Host }, "any", "Host of the request, without port; upper and lower case are equal."),
 	one("path", prefix, func(r *proxy.Route) *string { return &r.Path }, "any", "Path prefix of whole segments: `/s3/` matches `/s3` and `/s3/key`, not `/s3x`."),
 	one("strip", boolean, func(r *proxy.Route) *bool { return &r.Strip }, "false", "Removes `path` before forwarding."),
 	one("stream", boolean, func(r *proxy.Route) *bool { return &r.Stream }, "false", "Request bodies may be slow or silent; always true for gRPC."),
@@ -24,7 +24,7 @@ var routeFields = []field[proxy.Route]{
 	one("deliver", delivers, func(r *proxy.Route) *proxy.Deliver { return &r.Deliver }, "false",
 		"`true` accepts requests with `Prefer: respond-async` for later delivery (202), `always` all requests. Needs `deliveries`; see docs/reference/deliveries.md."),
 	one("idempotency", keepsAnswers, func(r *proxy.Route) *bool { return &r.Keep.On }, "off",
-		"`keep` stores the first response for an `Idempotency-Key` and repeats it. Needs `deliveries`; see docs/reference/deliveries.md."),
+		"`keep` stores the first response for an `Idempotency-Key` and returns it again. Needs `deliveries`; see docs/reference/deliveries.md."),
 	one("idempotency_busy", whileBusy, func(r *proxy.Route) *bool { return &r.Keep.Waits }, "refuse",
 		""),
 	one("idempotency_failed", keepsAnswers, func(r *proxy.Route) *bool { return &r.Keep.Failed }, "off",

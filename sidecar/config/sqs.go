@@ -17,7 +17,7 @@ type AWSDeliveries struct {
 var awsDeliveriesFields = []field[AWSDeliveries]{
 	one("table", tableName, func(a *AWSDeliveries) *string { return &a.Table }, "required", "DynamoDB table, different from that of `store`."),
 	one("queue", word, func(a *AWSDeliveries) *string { return &a.Queue }, "none", "URL of a standard SQS queue that announces due deliveries. Without it, weir checks every few seconds."),
-	one("region", word, func(a *AWSDeliveries) *string { return &a.Region }, "from the AWS SDK", "Region of both."),
+	one("region", word, func(a *AWSDeliveries) *string { return &a.Region }, "from the AWS SDK", "Region of the table and the queue."),
 	one("endpoint", word, func(a *AWSDeliveries) *string { return &a.Endpoint }, "the region's", ""),
 }
 

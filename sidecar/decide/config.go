@@ -59,7 +59,7 @@ func (c Config) checkAddress(addr string) error {
 	if c.Open || len(c.Tokens) > 0 || c.ClientCA != "" || auth.Loopback(host) {
 		return nil
 	}
-	return errors.New("would let anyone who reaches it use up the limits; configure tokens or client_ca, use 127.0.0.1, or set open: true")
+	return errors.New("would let anyone who reaches it use up the limits; configure tokens with reports, or use 127.0.0.1")
 }
 
 // Auth reads the secrets and the certificates, and reports all errors together. The errors contain no secret.

@@ -43,14 +43,14 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 func splitAuthority(s string) (host, port string, err error) {
 	host, port, err = net.SplitHostPort(s)
 	if err != nil {
-		return "", "", errors.New("CONNECT wants HOST:PORT")
+		return "", "", errors.New("CONNECT needs HOST:PORT")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", "", errors.New("CONNECT wants a port from 1 to 65535")
+		return "", "", errors.New("CONNECT needs a port from 1 to 65535")
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if host == "" || len(host) > 253 || strings.ContainsFunc(host, func(c rune) bool { return !hostRune(c) }) {
-		return "", "", errors.New("CONNECT wants a host name or an address")
+		return "", "", errors.New("CONNECT needs a host name or an address")
 	}
 	return host, port, nil
 }

@@ -68,7 +68,7 @@ func (d *Dialer) plain() *http.Transport {
 }
 
 var (
-	errLinkLocal = errors.New("link-local addresses are not connected to, because clouds serve credentials there: name the address with --through to allow it")
+	errLinkLocal = errors.New("connections to link-local addresses are refused, because clouds serve credentials there: name the address with --through to allow it")
 	errOwn       = errors.New("the address is one at which weir itself listens")
 )
 

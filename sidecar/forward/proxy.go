@@ -145,7 +145,7 @@ func (p *Proxy) serveOuter(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Scheme != "http" || r.URL.Host == "" || !strings.EqualFold(r.URL.Host, r.Host) {
-		http.Error(w, "weir: the proxy wants http:// with the host of the Host field, or CONNECT", http.StatusBadRequest)
+		http.Error(w, "weir: the proxy needs http:// with the host of the Host field, or CONNECT", http.StatusBadRequest)
 		return
 	}
 	to := &url.URL{Scheme: "http", Host: strings.ToLower(r.Host)}

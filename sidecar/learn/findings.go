@@ -74,7 +74,7 @@ func (u *upstream) fromCalls(f *Finding) {
 	if u.tokens != nil {
 		if t, doubt := u.tokens.find(); doubt == noDoubt && (why != noDoubt || t.spread < whole.spread/2) {
 			best, why = choice{Limit{Unit: "tokens"}, t, u.tokens}, noDoubt
-			f.say("tokens and not requests: tokens a second vary by %.0f%% between throttles, requests by %.0f%%", 100*t.spread, 100*whole.spread)
+			f.say("the limit counts tokens, not requests: tokens per second vary by %.0f%% between throttles, requests by %.0f%%", 100*t.spread, 100*whole.spread)
 		}
 	}
 	if parts := u.split(best, why, f); len(parts) > 0 {
@@ -96,9 +96,9 @@ func (d doubt) text(e *estimate) string {
 	case few:
 		return fmt.Sprintf("not enough data: %d throttles, and fewer than %d spans of %d calls between two of them", e.throttles, leastSpans, leastCalls)
 	case varied:
-		return "no limit is proposed: throttles came at all rates, so they have no common threshold; other programs may use the upstream, or it throttles because of its load: set adaptive: true"
+		return "no limit is proposed: throttles occurred at all rates, so they have no common threshold; other programs may use the upstream, or it throttles because of its load: set adaptive: true"
 	}
-	return fmt.Sprintf("no limit is proposed: throttles came at rates that were also allowed (%s), so the rate is not their cause", e.held.text())
+	return fmt.Sprintf("no limit is proposed: throttles occurred at rates that were also allowed (%s), so the rate is not their cause", e.held.text())
 }
 
 // tell adds a choice to a finding, with its reasons.
@@ -325,7 +325,7 @@ func (u *upstream) choicesOfSteps(whole *steps, f *Finding) (all []choice) {
 	best := choice{limit: Limit{Unit: limit.Requests}, found: calls}
 	if t, doubt := whole.find(true); doubt == noDoubt && (why != noDoubt || t.spread < calls.spread/2) {
 		best, why = choice{limit: Limit{Unit: "tokens"}, found: t}, noDoubt
-		f.say("tokens and not requests: tokens a second vary by %.0f%% between steps that were throttled", 100*t.spread)
+		f.say("the limit counts tokens, not requests: tokens per second vary by %.0f%% between steps that were throttled", 100*t.spread)
 	}
 	if why == noDoubt {
 		return []choice{best}
@@ -333,7 +333,7 @@ func (u *upstream) choicesOfSteps(whole *steps, f *Finding) (all []choice) {
 	if why == few {
 		f.say("not enough data: fewer than %d throttled steps that follow a recorded step", leastSpans)
 	} else {
-		f.say("no limit is proposed: throttles came at all rates, so they have no common threshold")
+		f.say("no limit is proposed: throttles occurred at all rates, so they have no common threshold")
 	}
 	return nil
 }

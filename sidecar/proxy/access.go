@@ -203,7 +203,7 @@ func (d *Access) admit(r *http.Request, g guest, to *target) (Why, *refuse.Facts
 	}
 	if d.Auth.Open() && !d.Open && !to.Identifies && auth.Remote(r) {
 		return elsewhere, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
-			Message: "weir adds its credentials to these requests, so callers on other machines must authenticate: configure tokens, jwt, client_ca or callers with claims, or set open: true"}
+			Message: "weir adds its credentials to these requests, so callers on other machines must authenticate: configure tokens, jwt or client_ca, or set open: true"}
 	}
 	return "", nil
 }

@@ -111,9 +111,9 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 // noRoom returns the refusal of a request whose body does not fit into memory.
 func noRoom(err error) *refuse.Facts {
 	if errors.Is(err, httpx.ErrNeverRoom) {
-		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true, Message: "the body is larger than weir's memory for bodies, and the upstream accepts only requests that can be repeated (full: refuse)"}
+		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true, Message: "the body is larger than weir's memory for bodies, and weir must keep it to call this upstream"}
 	}
-	return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "the body was not sent: weir's memory for bodies is full (full: refuse)"}
+	return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "the body was not sent: weir's memory for bodies is full"}
 }
 
 // unreachable reports that the upstream did not respond. The error's text may contain the upstream's address, which

@@ -21,7 +21,7 @@ func writeConfig(dir string, named []string) (path string, err error) {
 			return "", fmt.Errorf("unknown preset %q: \"weir presets\" lists them", name)
 		}
 		if len(config.PresetHosts(name)) == 0 {
-			return "", fmt.Errorf("preset %q is for no certain hosts: write a file with its url, and name it with --config", name)
+			return "", fmt.Errorf("preset %q has no fixed hosts: write a file with the upstream's url, and name it with --config", name)
 		}
 	}
 	for _, name := range slices.Concat(named, slices.DeleteFunc(all, func(s string) bool { return slices.Contains(named, s) })) {

@@ -91,7 +91,7 @@ func begin(o Options) (r *running, err error) {
 		return nil, err
 	}
 	if r.Config != "" && len(r.Presets) > 0 {
-		return nil, errors.New("--config and --preset exclude each other: name the presets in the file")
+		return nil, errors.New("--config and --preset cannot be combined: name the presets in the file")
 	}
 	if r.Config == "" {
 		if r.Config, err = writeConfig(r.dir, r.Presets); err != nil {

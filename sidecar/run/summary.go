@@ -42,7 +42,7 @@ const noticeable = time.Millisecond
 func (r *running) report() {
 	c := r.counts
 	for _, host := range c.Distrusted {
-		r.say("%s: %s broke off TLS with weir: it pins certificates or has its own authorities; --through %s leaves its calls alone", host, r.Command[0], host)
+		r.say("%s: %s rejected weir's certificate: it pins certificates or has its own authorities; --through %s tunnels these calls unread", host, r.Command[0], host)
 	}
 	waited, throttles, refused := r.tally.waited.Load(), r.tally.throttles.Load(), r.tally.refused.Load()
 	switch {

@@ -102,7 +102,7 @@ func (x XRay) retrieve(ctx context.Context, id trace.ID, about time.Time) (Trace
 			return t, fmt.Errorf("X-Ray could not fetch the trace from its logs: %s", plain(status))
 		}
 		if err := rest(ctx, x.Each); err != nil {
-			return t, fmt.Errorf("X-Ray still fetches the trace from its logs: %w", err)
+			return t, fmt.Errorf("X-Ray is still fetching the trace from its logs: %w", err)
 		}
 	}
 }

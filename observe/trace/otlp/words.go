@@ -65,5 +65,5 @@ func partly(answer []byte) (int64, error) {
 	if n <= 0 {
 		return 0, nil
 	}
-	return n, fmt.Errorf("%d were not taken: %q", n, why)
+	return n, fmt.Errorf("%d were not accepted: %q", n, why)
 }
