@@ -35,7 +35,7 @@ var deliveriesFields = []field[Deliveries]{
 	one("file", orOff(word, ""), func(v *Deliveries) *string { return &v.File }, "one of `file`, `postgres`, `aws`", "SQLite database for one process, on a local disk."),
 	{"postgres", "fields", "one of the three", "PostgreSQL database for a fleet; `weir store init` creates its tables.", readPostgres},
 	{"aws", "fields", "one of the three", "DynamoDB table and SQS queue for a fleet; `weir store init` creates both.", readAWSDeliveries},
-	one("keep", duration, func(v *Deliveries) *time.Duration { return &v.Keep }, "168h", "How long weir keeps completed deliveries and their idempotency keys."),
+	one("keep", duration, func(v *Deliveries) *time.Duration { return &v.Keep }, "168h", "How long weir keeps completed deliveries. It keeps idempotency keys for 30 days, or for `keep` if that is longer."),
 	one("keep_dead", duration, func(v *Deliveries) *time.Duration { return &v.KeepDead }, "720h", ""),
 	one("max_stored", count[int64](1), func(v *Deliveries) *int64 { return &v.MaxStored }, "1000000 with `file`, else 10000000", "Maximum number of stored deliveries; a named caller may store half. Beyond it: 429 for a caller's half, 507 for all. Use the same value in a fleet."),
 	one("max_size", size(1, 1<<50), func(v *Deliveries) *int64 { return &v.MaxSize }, "4GiB with `file`, else 64GiB", "Maximum size of all stored requests, including `bodies`."),

@@ -99,7 +99,7 @@ var limitFields = []field[pace]{
 		"`bytes` counts request bodies with a known length; `tokens` and its parts count language model usage. Decision callers report any unit."),
 	one("scope", word, func(l *pace) *string { return &l.Scope }, "one for all", "Scope in `keys`; each value has the whole rate."),
 	one("shape", named[limit.Shape]("bucket, rolling or fixed"), func(l *pace) *limit.Shape { return &l.Shape }, "bucket, or fixed with `every`",
-		"How the upstream counts. `bucket`: burst + rate x t in any time t. `rolling`: the amount in any window of the period. `fixed`: `amount` per calendar window."),
+		"How the upstream counts. `bucket`: burst + rate x t in any interval t. `rolling`: the amount in any window of the period. `fixed`: `amount` per calendar window."),
 	one("max_keys", count[int](1), func(l *pace) *int { return &l.MaxKeys }, "100000", ""),
 	{"labels", "true or false", "false", "Metrics show each key (docs/reference/metrics.md). Keys of callers need `hash_env`.", readLabels},
 	one("local", boolean, func(l *pace) *bool { return &l.Local }, "false", ""),
