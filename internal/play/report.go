@@ -1,9 +1,9 @@
 package play
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -250,10 +250,10 @@ func Wrap(indent, text string) string {
 	return b.String()
 }
 
-// base is the story of a search: the machine and callers of the target's usual stories.
-func (t *Target) base() (Story, []string, error) {
-	s := Story{Name: "stall", Title: "search", Length: defaultLength, Troubles: nil}
-	return t.Complete(s)
+// base is the story of a search: the machine and callers of the target's usual stories. The search varies the load.
+func (t *Target) base() (s Story, assumed []string, err error) {
+	s, assumed, err = t.Complete(Story{Name: "stall", Title: "search", Length: defaultLength})
+	return s, slices.DeleteFunc(assumed, func(a string) bool { return strings.HasPrefix(a, assumedAsk) }), err
 }
 
 // A SearchReport is the result of a search for an upstream.
@@ -262,6 +262,7 @@ type SearchReport struct {
 	Curves  []Curve  `json:"curves"`
 	Example string   `json:"example,omitempty"` // the story of the smallest trigger at the highest load
 	Way     string   `json:"example_way,omitempty"`
+	Command string   `json:"example_command,omitempty"` // plays the example
 }
 
 // Search searches for the smallest trigger without weir, with the target's policy, and with another policy unless it is nil.
@@ -281,6 +282,10 @@ func (t *Target) Search(ctx context.Context, seed uint64, name string, against *
 	for _, i := range []int{1, 0} { // the file's own trigger, if there is one
 		if s, ok := q.Example(base, &r.Curves[i]); ok {
 			r.Example, r.Way = s.Write(), q.Ways[i].Name
+			if i == 1 {
+				r.Way = "with " + name
+			}
+			r.Command = fmt.Sprintf("weir sim --config %s --seed %d story.yaml", name, seed)
 			break
 		}
 	}
@@ -295,7 +300,7 @@ func (r *SearchReport) Text() string {
 		b.WriteString(Wrap("", "assumed: "+strings.Join(r.Assumed, "; ")) + "\n")
 	}
 	if r.Example != "" {
-		fmt.Fprintf(&b, "\nSave this as story.yaml and play it with \"weir sim story.yaml\" (%s):\n\n%s", cmp.Or(r.Way, "without weir"), r.Example)
+		fmt.Fprintf(&b, "\nSave this as story.yaml. It is stuck %s. Play it:\n\n  %s\n\n%s", r.Way, r.Command, r.Example)
 	}
 	return b.String()
 }

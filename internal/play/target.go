@@ -26,6 +26,8 @@ const (
 	usualDoes = 300 // calls per second of a machine
 	usualLoad = 0.8 // of the machine or of the lowest limit
 
+	assumedAsk = "callers ask for "
+
 	usualTakes    = 100 * time.Millisecond
 	usualPatience = time.Second
 )
@@ -121,7 +123,7 @@ func (t *Target) Complete(s Story) (_ Story, assumed []string, err error) {
 	if !stated {
 		c.Ask = usualLoad * min(lowest, s.Machine.Does, usualDoes)
 	}
-	assume(stated, "callers ask for %s", number(c.Ask))
+	assume(stated, assumedAsk+"%s", number(c.Ask))
 	_, takes := s.Machine.workers()
 	assume(statedTakes, "a call takes about %v", takes.Round(time.Millisecond))
 	assume(statedPatience, "a caller waits %v for an attempt", c.Patience)
