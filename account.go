@@ -75,6 +75,10 @@ func (a *account) charge(now time.Duration, c *Call) {
 			}
 		}
 		charge.Cost = l.cost(now, charge.Key, c)
+		if l.budget && !l.most && charge.Cost > 0 {
+			a.limits.AddBudget(charge, c.Cost[limit.USDMost])
+			continue
+		}
 		a.limits.AddAnother(charge) // each limit has a registry of its own
 	}
 }

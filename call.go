@@ -25,7 +25,7 @@ type Call struct {
 	Operation string
 	API       string            // the API's name of the operation, if Operation is a class of several; see Policy.Undeclared
 	Keys      map[string]string // values of the scopes: {"tenant": "acme"}
-	Cost      map[string]int64  // by unit; requests default to 1
+	Cost      map[string]int64  // by unit; requests default to 1. See limit.USD for dollars: below 0 means that the call has no price
 	Estimated bool              // Cost is an estimate: if it exceeds what a limit can hold, the call costs all that the limit holds
 	Safe      bool              // repeating it does no harm, even if it was executed
 	Polls     bool              // a long poll: its caller calls again immediately. If the budget refuses a retry, the call ends only after the retry's wait

@@ -65,6 +65,9 @@ func (s step) err(p *Permit, now time.Duration, told *Refusal) error {
 		r = s.refusal(p, now)
 	}
 	if s.wait == bucket.Never && s.why == RateLimited && p.why >= 0 {
+		if r.Rule.IsBudget() {
+			return tooDear(r, p.cause().Cost)
+		}
 		return fmt.Errorf("%s %s: %w: it costs %d %s and limit %s holds %d", p.u.name, p.plan.name, ErrTooMuch,
 			p.cause().Cost, r.Rule.UnitName(), r.Limit, r.Level.Full)
 	}

@@ -175,12 +175,36 @@ func (w *walk) judge(v limit.Verdict) step {
 	switch {
 	// Quota only if the amount is used up: an unreachable store or a hint refuses for other reasons.
 	case v.Wait == bucket.Never: // no wait helps
+	case c.Registry.Limit().IsBudget():
+		d = w.judgeBudget(c, d)
 	case c.Registry.Limit().IsQuota() && w.limits.Look(w.now, v.Why).Left < c.Cost && !w.limits.Lacks(w.now, v.Why).Away():
 		d.why = QuotaExhausted
 	case w.limits.Paused(w.now, v.Why):
-		e := w.u.pauses.In(w.now, whose(c))
-		d = refusedBy(w.now, &e, v.Wait)
+		d = w.judgePaused(c, d)
 	}
 	w.undo()
+	return d
+}
+
+// judgePaused refuses a call by a pause of a limit.
+func (w *walk) judgePaused(c limit.Charge, d step) step {
+	e := w.u.pauses.In(w.now, whose(c))
+	return refusedBy(w.now, &e, d.wait)
+}
+
+// judgeBudget refuses a call by a limit in dollars. The budget is exhausted if it is spent. If calls in flight hold what
+// is missing, another try helps as soon as one of them ends.
+func (w *walk) judgeBudget(c limit.Charge, d step) step {
+	v := w.limits.Look(w.now, int(w.why))
+	c = w.limits.Charge(int(w.why)) // at its present cost
+	switch {
+	case w.limits.Paused(w.now, int(w.why)):
+		return w.judgePaused(c, d)
+	case w.lack != limit.LacksNothing || w.limits.Lacks(w.now, int(w.why)).Away(): // the store is the reason
+	case v.Left+v.Held < c.Cost:
+		d.why = QuotaExhausted
+	default:
+		d.wait = max(1, min(v.HeldFor, max(v.Reset, d.wait)))
+	}
 	return d
 }

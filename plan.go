@@ -25,8 +25,9 @@ type plan struct {
 	told    bool // a limit is advertised by responses
 	hears   bool // learns or told
 	fair    bool // calls that wait for a limit take turns by flow
-	joined  bool // usage of a limit counts in other limits too
+	settles bool // also a success is settled that used what it was charged: usage counts in other limits too, or a limit is a budget
 	silent  bool // attempts are neither reported nor counted
+	budgets bool // a limit is a budget
 	retry   retry.Config
 	holdoff *retry.Holdoff
 	breaker *breaker.Breaker // nil if it depends on the call's keys
@@ -42,6 +43,8 @@ type counted struct {
 	like     int // index of the first limit of the plan with this scope, if that is another; otherwise -1
 	unit     string
 	requests bool         // the unit is requests
+	budget   bool         // the unit is dollars
+	most     bool         // calls hold the largest cost that they can have
 	only     *limit.Match // nil if it counts every call
 	tally    *limitTally  // its counters; nil if calls are not counted
 }
@@ -82,7 +85,7 @@ func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 		if r.Limit().Counts(o.Name) {
 			l := r.Limit()
 			like := slices.IndexFunc(p.limits, func(o counted) bool { return o.scope == l.Scope })
-			c := counted{registry: r, scope: l.Scope, like: like, unit: l.UnitName(), requests: l.UnitName() == limit.Requests}
+			c := counted{registry: r, scope: l.Scope, like: like, unit: l.UnitName(), requests: l.UnitName() == limit.Requests, budget: l.IsBudget(), most: l.Hold == limit.HoldMost}
 			if l.If.Scope != "" {
 				c.only = &l.If
 			}
@@ -90,7 +93,8 @@ func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 			p.learns = p.learns || l.Adaptive.On
 			p.told = p.told || l.Advertised != ""
 			p.hears = p.learns || p.told
-			p.joined = p.joined || r.Joined()
+			p.budgets = p.budgets || c.budget
+			p.settles = p.settles || r.Joined() || c.budget
 		}
 	}
 	p.bind(v.u.counts)
@@ -162,6 +166,9 @@ func (l *counted) cost(now time.Duration, key string, c *Call) (cost int64) {
 	if c.Cost == nil {
 		return cost
 	}
+	if l.budget {
+		return l.dollars(c)
+	}
 	// An estimated cost is reduced to what the limit holds when full, since no wait would bring more. A stated cost
 	// is not: it can never be met, and the caller has to learn that.
 	if n, ok := c.Cost[l.unit]; ok {
@@ -171,6 +178,16 @@ func (l *counted) cost(now time.Duration, key string, c *Call) (cost int64) {
 		cost = min(cost, l.registry.Most(now, key))
 	}
 	return cost
+}
+
+// dollars returns the expected cost of a call or, if the limit requires it, the largest cost that it can have. The cost is
+// negative if the call has no price.
+func (l *counted) dollars(c *Call) int64 {
+	expected := c.Cost[limit.USD]
+	if l.most && expected >= 0 {
+		return max(expected, c.Cost[limit.USDMost])
+	}
+	return expected
 }
 
 // picks reports whether the limit applies to a call with these keys.

@@ -120,6 +120,7 @@ func (r *Refusal) Error() string {
 	if r.Want.Lack != limit.LacksNothing {
 		b = append(append(append(b, " ("...), r.Want.String()...), ')')
 	}
+	b = r.budget(b)
 	b = r.until(append(b, ": "...))
 	if r.Place > 0 {
 		b = numbers(b, ", position ", r.Place, r.Waiting, " in the queue")

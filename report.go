@@ -12,8 +12,8 @@ import (
 // the call; see ReportAgain.
 //
 // If the outcome has Usage, unused units return to the limits, and additional usage is charged as debt. Without Usage
-// the call has used what it was charged. An attempt that was not sent (Unsent) gets all units back. Report does
-// nothing for a refused permit or the zero Permit.
+// the call has used what it was charged. An attempt that was not sent (Unsent) gets all units back, and a failed one its
+// dollars. Report does nothing for a refused permit or the zero Permit.
 func (p *Permit) Report(o outcome.Outcome) {
 	if p.u == nil {
 		return
@@ -109,7 +109,7 @@ func (p *Permit) observe(u *Upstream, now time.Duration, o *outcome.Outcome) {
 
 // end settles the limits and reports to the custom gates.
 func (p *Permit) end(u *Upstream, now time.Duration, o *outcome.Outcome) {
-	if o.Class != outcome.OK || o.Usage != nil || p.by.joined {
+	if o.Class != outcome.OK || o.Usage != nil || p.by.settles {
 		p.settle(u, now, o)
 	}
 	if len(p.reports) > 0 {
@@ -188,6 +188,11 @@ func (p *Permit) learn(u *Upstream, now time.Duration, o *outcome.Outcome) {
 func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	if p.pausedBy(o) {
 		p.pause(u, now, o)
+	}
+	switch o.Class {
+	case outcome.OK, outcome.Canceled: // a caller that left may have to pay for its call
+	default:
+		p.limits.Unbilled(now, o.Usage)
 	}
 	if o.Unsent {
 		p.limits.Drop(now)

@@ -382,6 +382,8 @@ type Trace struct {
 	Outcome   outcome.Outcome
 	GaveUp    error // why there was no retry of a retryable attempt
 	Probed    bool  // its latest attempt was a breaker's probe, and it found the upstream still down
+
+	Budgets []LimitLevel // the limits in dollars that its latest attempt was charged to, if its response has begun
 }
 
 // Trace returns the summary of the call so far.
@@ -389,6 +391,9 @@ func (r *Run) Trace() Trace {
 	t := Trace{Operation: r.plan.name, Attempts: r.attempts, Waited: r.waited, Outcome: r.outcome, Probed: r.permit.inVain(r.outcome.Class)}
 	if g, ok := r.err.(*retry.GaveUpError); ok {
 		t.GaveUp = g.Why
+	}
+	if r.permit.by != nil && r.permit.by.budgets && r.attempts > 0 {
+		t.Budgets = r.permit.budgets(r.u.clock.Now())
 	}
 	return t
 }

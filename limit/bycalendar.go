@@ -298,7 +298,7 @@ func (r *Registry) calendar(now time.Duration, l Limit) *calendar {
 		return nil
 	}
 	if r.fresh != nil {
-		if x, ok := r.fresh.shape().(*byCalendar); ok && x.calendar.windows == l.calendar() {
+		if x, ok := r.fresh.counter().(*byCalendar); ok && x.calendar.windows == l.calendar() {
 			return x.calendar
 		}
 	}

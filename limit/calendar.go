@@ -40,7 +40,7 @@ func (l *Limit) calendarString() string {
 	if zone == "" {
 		zone = "UTC"
 	}
-	return fmt.Sprintf("%d %s %v (%s)", l.Amount, article, l.Every, zone)
+	return fmt.Sprintf("%s %s %v (%s)", l.amount(), article, l.Every, zone)
 }
 
 // validateCalendar returns the mistakes of a calendar limit.

@@ -35,7 +35,9 @@ type entry struct {
 	limiter *Limiter
 	turn    Turn
 	held    bool
-	sent    bool // counted in the limiter's advertised
+	sent    bool  // counted in the limiter's advertised
+	least   int64 // for a budget: Cost as added; set only if most is
+	most    int64 // for a budget: the largest cost that the call can have; 0 unless Cost may change
 }
 
 // Add adds a charge. It merges charges to the same limit and key: separately each could be met, but both never.
@@ -55,7 +57,14 @@ func (p *Charges) Add(c Charge) {
 // AddAnother is Add for a charge to a limit that no other charge has. It saves comparing all of them.
 func (p *Charges) AddAnother(c Charge) {
 	e := p.another()
-	e.Charge, e.limiter, e.held, e.sent = c, nil, false, false
+	e.Charge, e.limiter, e.held, e.sent, e.most = c, nil, false, false, 0
+}
+
+// AddBudget is AddAnother for a charge to a budget whose Cost is expected. If little is left, the call takes more, up to the
+// largest cost that it can have. A largest cost of 0 is unknown.
+func (p *Charges) AddBudget(c Charge, most int64) {
+	e := p.another()
+	e.Charge, e.limiter, e.held, e.sent, e.least, e.most = c, nil, false, false, c.Cost, max(0, most)
 }
 
 // Reset removes the charges, which must hold nothing, for another call.
@@ -84,11 +93,12 @@ func (p *Charges) at(i int) *entry {
 }
 
 // Fit reduces charges that exceed what their limit can hold now, and reports whether there were any. It is for
-// estimated costs, of a call that holds nothing: a limit may shrink while the call waits.
+// estimated costs, of a call that holds nothing: a limit may shrink while the call waits. Charges to budgets stay, because
+// a call that may cost more than the budget must not be made.
 func (p *Charges) Fit(now time.Duration) (fitted bool) {
 	for i := range p.n {
 		e := p.at(i)
-		if most := e.Registry.Most(now, e.Key); e.Cost > most && most > 0 && !e.held {
+		if most := e.Registry.Most(now, e.Key); e.Cost > most && most > 0 && !e.held && !e.Registry.budget {
 			e.Cost, fitted = most, true
 		}
 	}
@@ -313,7 +323,12 @@ func (p *Charges) holdsLocal() bool {
 }
 
 // find looks up the limiter of a key, which may have been evicted or replaced.
-func (e *entry) find(now time.Duration) { e.limiter = e.Registry.Get(now, e.Key) }
+func (e *entry) find(now time.Duration) {
+	e.limiter = e.Registry.Get(now, e.Key)
+	if e.most > 0 && !e.held {
+		e.prices(now)
+	}
+}
 
 // Drop returns everything that is held, because the call is not made. It reports whether there was anything.
 func (p *Charges) Drop(now time.Duration) (held bool) {
@@ -326,8 +341,11 @@ func (p *Charges) Drop(now time.Duration) (held bool) {
 // drop returns what a charge holds.
 func (e *entry) drop(now time.Duration) (held bool) {
 	if held = e.held; held {
+		if e.held = false; e.Registry.budget {
+			e.settleHold(now, 0)
+			return held
+		}
 		e.limiter.Back(now, e.turn, bucket.All)
-		e.held = false
 	}
 	return held
 }
@@ -342,6 +360,9 @@ func (p *Charges) Settle(now time.Duration, used map[string]int64) {
 			e.settle(now, max(0, n))
 			e.Registry.share(now, e.Key, n)
 		} else if e.held {
+			if e.Registry.budget {
+				e.settleHold(now, e.Cost)
+			}
 			e.Registry.share(now, e.Key, e.Cost)
 		}
 		e.held = false
@@ -350,9 +371,12 @@ func (p *Charges) Settle(now time.Duration, used map[string]int64) {
 
 // settle returns unused units or charges additional usage. The debt is charged to the present limiter of the key.
 func (e *entry) settle(now time.Duration, used int64) {
-	if used < e.Cost {
+	switch {
+	case e.Registry.budget:
+		e.settleHold(now, used)
+	case used < e.Cost:
 		e.limiter.Back(now, e.turn, e.Cost-used)
-	} else if used > e.Cost {
+	case used > e.Cost:
 		e.Registry.Get(now, e.Key).Owe(now, used-e.Cost) // it may have been evicted since
 	}
 }
@@ -361,6 +385,9 @@ func (e *entry) settle(now time.Duration, used int64) {
 // evicted.
 func (p *Charges) Look(now time.Duration, i int) Level {
 	e := p.at(i)
+	if e.most > 0 && !e.held {
+		e.find(now)
+	}
 	return e.Registry.Get(now, e.Key).Look(now)
 }
 

@@ -63,7 +63,7 @@ func NewLeased(x Leased) *Limiter {
 
 // Leased returns the Leased of a limiter that NewLeased has made; nil for a local one.
 func (m *Limiter) Leased() Leased {
-	if x, ok := m.shape().(*leased); ok {
+	if x, ok := m.counter().(*leased); ok {
 		return x.Leased
 	}
 	return nil
@@ -159,6 +159,7 @@ func (p *Charges) FetchInLine(ctx context.Context, now, until time.Duration, pri
 	v, err = home.Fetch(ctx, f)
 	p.late, p.came = max(p.late, f.Late), f.Came
 	if err != nil || !v.OK {
+		f.waitForHeld(&v, p)
 		v.Why = f.charges[min(v.Why, len(f.charges)-1)]
 		p.Drop(f.Now)
 		return v, f.Now, err
@@ -166,8 +167,23 @@ func (p *Charges) FetchInLine(ctx context.Context, now, until time.Duration, pri
 	for k, i := range f.charges {
 		e := p.at(i)
 		e.turn, e.held = f.Wants[k].Turn, true
+		if b, ok := e.limiter.shape().(*budget); ok {
+			b.holds(e.turn)
+		}
 	}
 	return v, f.Now, nil
+}
+
+// waitForHeld shortens the wait of a refusal by a budget if calls in flight of this process hold enough of it.
+func (f *Fetch) waitForHeld(v *Verdict, p *Charges) {
+	if v.OK || v.Lack != LacksNothing || v.Wait <= heldWait || v.Why >= len(f.charges) {
+		return
+	}
+	if e := p.at(f.charges[v.Why]); e.Registry.budget {
+		if b, ok := e.limiter.shape().(*budget); ok {
+			v.Wait = b.ofStore(f.Now, e.Cost, v.Wait)
+		}
+	}
 }
 
 // Comes gives the call its rank in the order of arrival before it asks the store.

@@ -82,6 +82,9 @@ type Limit struct {
 	// may exceed the limit by its previous usage.
 	Cold Cold
 
+	// Hold states how much a call takes from a limit in dollars (USD) before its cost is known.
+	Hold Hold
+
 	// Labels makes metrics show each key as a label value. Every reader of the metrics then sees the keys.
 	Labels bool
 
@@ -158,7 +161,7 @@ func (l Limit) PerSecond() float64 {
 func (l Limit) String() string {
 	switch l.Shape {
 	case Rolling:
-		return fmt.Sprintf("%d in any %v", l.Amount, l.Per)
+		return fmt.Sprintf("%s in any %v", l.amount(), l.Per)
 	case Calendar:
 		return l.calendarString()
 	}
@@ -218,7 +221,7 @@ func (l Limit) Validate() error {
 	if l.Provisional && l.Advertised == "" {
 		errs = append(errs, errors.New("provisional: only the rate of a limit with advertised is provisional"))
 	}
-	errs = append(errs, l.If.validate())
+	errs = append(errs, l.If.validate(), l.validateBudget())
 	if l.MaxKeys < 0 {
 		errs = append(errs, fmt.Errorf("max keys %d: must not be negative; 0 means %d", l.MaxKeys, defaultKeys))
 	}
@@ -282,5 +285,7 @@ type Level struct {
 	Paused    time.Duration // remaining time of a pause; 0 if there is none
 	CutFrom   float64       // rate per second before the last cut by a throttle; 0 if there was none
 	CutAgo    time.Duration // time since that cut
+	Held      int64         // for a budget: units that calls in flight hold and that may come back; not included in Left
+	HeldFor   time.Duration // for a budget: how long calls usually hold units
 	Age       time.Duration // time since the store's last report of a shared limit, during which other processes take units; Never before the first
 }

@@ -35,6 +35,7 @@ func newLimiter(l Limit, line *bucket.Line, a *calendar) *Limiter {
 	case Calendar:
 		m = shapedAs(newByCalendar(l.Amount, a))
 	}
+	m = budgetOf(&l, m)
 	m.bucket.line.Store(line)
 	m.bucket.booked.Store(lowest)
 	return m

@@ -25,6 +25,7 @@ type Registry struct {
 	home   Home                    // nil unless other processes share the limit
 	source Source                  // makes the limiters if there is a home
 	joined atomic.Pointer[[]*Registry]
+	budget bool // the limit counts dollars
 
 	mu    sync.Mutex
 	wall  func(time.Duration) time.Time // wall clock of calendar limits
@@ -50,6 +51,7 @@ func NewRegistry(now time.Duration, l Limit, options ...Option) (*Registry, erro
 	line := l.line(now)
 	r.fresh = newLimiter(l, &line, r.calendar(now, l))
 	r.limit.Store(&l)
+	r.budget = l.IsBudget()
 	r.single.Store(twin(r.fresh))
 	return r, nil
 }
@@ -81,9 +83,9 @@ func newShared(now time.Duration, l Limit, h Home, empty bool) (*Registry, error
 	if err := validShared(l); err != nil {
 		return nil, fmt.Errorf("limit %s: %w", l.Name, err)
 	}
-	r := &Registry{home: h, source: h.Source(now, l, empty)}
+	r := &Registry{home: h, source: h.Source(now, l, empty), budget: l.IsBudget()}
 	r.limit.Store(&l)
-	r.single.Store(r.source.New(""))
+	r.single.Store(budgetOf(&l, r.source.New("")))
 	return r, nil
 }
 
@@ -155,14 +157,14 @@ func (r *Registry) add(now time.Duration, key string) *Limiter {
 	r.keys.sweep(most, func(m *Limiter) bool { return m.shape().retire(now) })
 	if r.keys.n/stretch >= most {
 		if r.home != nil {
-			return r.source.Passing(now, key)
+			return budgetOf(r.limit.Load(), r.source.Passing(now, key))
 		}
 		return r.sharing()
 	}
 	k := newRow(key)
 	m := &k.own
 	if r.home != nil {
-		m = r.source.New(k.key)
+		m = budgetOf(r.limit.Load(), r.source.New(k.key))
 		r.source.Forget(k.key)
 	} else {
 		r.fresh.shape().copyTo(m)
@@ -281,8 +283,8 @@ func (r *Registry) anew(now time.Duration, old *Limiter) *Limiter {
 // assume makes a replacement count what the old limiter still counts: the usage in the window of a rolling limit, the
 // debt of a bucket.
 func assume(now time.Duration, m, old *Limiter, owed int64) {
-	x, rolls := m.shape().(*rolling)
-	from, rolled := old.shape().(*rolling)
+	x, rolls := m.counter().(*rolling)
+	from, rolled := old.counter().(*rolling)
 	if rolls && rolled {
 		x.assume(now, from)
 		return

@@ -28,8 +28,9 @@ func Look(l limit.Limit, key string, at limit.Level, now time.Time) Level {
 // A Limit is a Level with the content of structured fields.
 type Limit struct {
 	Level
-	rule  limit.Limit
-	reset time.Duration
+	rule   limit.Limit
+	reset  time.Duration
+	resets time.Time // end of a calendar window, in its zone
 }
 
 func look(l limit.Limit, key string, at limit.Level, now time.Time) Limit {
@@ -42,7 +43,7 @@ func look(l limit.Limit, key string, at limit.Level, now time.Time) Limit {
 	}
 	// Rounded up, because a window must not appear to end early.
 	when = when.Add(time.Millisecond - 1).Truncate(time.Millisecond).UTC()
-	return Limit{Level{l.Name, key, l.UnitName(), left, at.Full, Ceil(reset, time.Millisecond), when}, l, reset}
+	return Limit{Level{l.Name, key, l.UnitName(), left, at.Full, Ceil(reset, time.Millisecond), when}, l, reset, at.ResetAt}
 }
 
 // limits returns the levels of all limits of the call, first the one that refused. It returns nil if no limit refused.

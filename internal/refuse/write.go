@@ -30,6 +30,9 @@ func (f *Facts) Header(h http.Header) {
 	if level != "" {
 		h.Set("RateLimit", level)
 	}
+	if b := f.budgets(); b != "" {
+		h.Set(BudgetHeader, b)
+	}
 	if f.Place > 0 {
 		h.Set(placeHeader, fmt.Sprintf("%d of %d", f.Place, f.Waiting))
 	}

@@ -119,6 +119,12 @@ func (g *Log) Left(now time.Duration) int64 {
 	return max(0, g.Amount-g.sum)
 }
 
+// Free returns the units that can be used now, or the debt as a negative number.
+func (g *Log) Free(now time.Duration) int64 {
+	g.forget(now)
+	return g.Amount - g.sum
+}
+
 // Reset returns the time until all units are available.
 func (g *Log) Reset(now time.Duration) time.Duration {
 	if g.forget(now); g.next == g.base {

@@ -18,11 +18,14 @@ import (
 // account reports the usage of the answer to the tracer, the estimator, the ledger and the events, and in the trailer.
 func (m *meter) account() {
 	x, used, whole := m.x, m.usage(), m.whole()
-	m.end.Usage = x.used(x.rule(), used, whole)
-	if b := m.progress; b != nil && b.of.d.o.Callers != nil {
-		b.usage.Store(new(b.charge(tokens.Plain.Settle(x.expected(), used))))
-	}
 	cost, priced := m.cost(used)
+	m.end.Usage = x.used(x.rule(), used, whole)
+	m.spent(m.end.Usage, cost, priced)
+	if b := m.progress; b != nil && b.of.d.o.Callers != nil {
+		charge := b.charge(tokens.Plain.Settle(x.expected(), used))
+		m.spent(charge, cost, priced)
+		b.usage.Store(&charge)
+	}
 	if whole {
 		x.d.o.Tokens.Observe(x.expected(), used.Input, used.Output)
 		if priced && m.resp.Trailer != nil {

@@ -117,6 +117,7 @@ func (c *conduct) ask(ctx context.Context, to httpx.Request) (*http.Response, er
 	if end != nil {
 		resp.Body = outside(&released{resp.Body, end}, resp.Body)
 	}
+	c.announceBudgets(resp.Header, trace.Budgets)
 	keyed := c.keyedBy(to.Upstream)
 	switch o := seen(resp, trace.Outcome, keyed); {
 	case o.Class == outcome.OK:

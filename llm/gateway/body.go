@@ -49,6 +49,7 @@ func (x *exchange) read(r *http.Request) *refuse.Facts {
 		}
 	}
 	x.route = x.request.Route
+	x.tiers = x.d.o.Dollars && asksTier(body)
 	if b := progressOf(r.Context()); b != nil && b.of.request != nil && b.of.request.AddedUsage {
 		x.request.AddedUsage = true // weir asked for usage, not the caller
 	}

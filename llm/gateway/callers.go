@@ -10,6 +10,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/outcome"
@@ -64,7 +65,7 @@ func (c *Callers) Charge(r *http.Request, upstream string) (done func(status int
 			g.back()
 			return
 		}
-		g.spend(nothing)
+		g.spend(unbilled)
 	}, nil, nil
 }
 
@@ -85,6 +86,7 @@ func (x *exchange) charge(ctx context.Context) (*grant, error) {
 	call := weir.Call{Operation: x.route.Operation, Keys: x.keys, Priority: x.priority}
 	if x.route.Operation != other {
 		call.Cost, call.Estimated = units(tokens.Plain.Reserve(x.expected())), true // providers may count differently
+		x.addDollars(call.Cost)
 	}
 	if room := connlimit.RoomOf(ctx); room != nil {
 		call.WaitingRoom = room
@@ -116,3 +118,6 @@ func (g *grant) spend(usage map[string]int64) {
 
 // nothing is the usage of an answer without a model.
 var nothing = map[string]int64{"tokens": 0, "input_tokens": 0, "output_tokens": 0}
+
+// unbilled is nothing for the limits of callers, which may count dollars.
+var unbilled = map[string]int64{"tokens": 0, "input_tokens": 0, "output_tokens": 0, limit.USD: 0}

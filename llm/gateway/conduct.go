@@ -188,7 +188,7 @@ func (b *charged) Close() error {
 	case b.status >= http.StatusInternalServerError || b.status == http.StatusTooManyRequests:
 		b.grant.back()
 	case b.own, b.status >= http.StatusBadRequest:
-		b.grant.spend(nothing)
+		b.grant.spend(unbilled)
 	case used != nil:
 		b.grant.spend(*used)
 	default:

@@ -43,6 +43,8 @@ type Options struct {
 	Prices price.Table
 	Ledger *price.Ledger // nil: costs are not added up
 
+	Dollars bool // a limit of the upstream or of callers counts dollars
+
 	Callers *Callers // limits per caller
 	Cache   *cache.Cache
 	Similar *similar.Index // finds cached answers to similar questions; nil: only identical ones

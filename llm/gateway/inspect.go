@@ -43,6 +43,7 @@ type exchange struct {
 	words    *wording          // see wording
 	worded   bool              // words is set
 	nested   bool              // sent to another tier of a request
+	tiers    bool              // it may ask for a service tier; set only if a limit counts dollars
 	array    bool              // a Gemini stream that is a JSON array
 	priority limit.Priority
 	stop     stopper     // of the current attempt
@@ -177,6 +178,7 @@ func (x *exchange) Describe(c *weir.Call) {
 		// Unless the request acts at the provider, repeating it only costs money. The budget counts and limits retries.
 		c.Safe = x.request == nil || !x.request.Acts
 		c.Cost, c.Estimated = x.reserved(), true
+		x.addDollars(c.Cost)
 		c.Takes, c.Another = x.d.began.of(x).Median(), x.another()
 	}
 }

@@ -56,3 +56,13 @@ func times(tokens int64, each Amount) Amount {
 	}
 	return Amount(low)
 }
+
+// Micro returns an amount in millionths of a dollar, rounded up.
+func Micro(a Amount) int64 {
+	const micro = Dollar / 1e6
+	n := int64(a / micro)
+	if a%micro > 0 {
+		n++
+	}
+	return n
+}

@@ -1,9 +1,12 @@
 package why
 
 import (
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe"
 )
 
@@ -53,6 +56,22 @@ type Limit struct {
 	PausedMS float64 `json:"paused_ms,omitempty"`
 	Refused  bool    `json:"refused,omitempty"` // this limit refused the call
 	At       string  `json:"at,omitempty"`      // its position in the configuration
+}
+
+// Costs returns the cost of the call: "3", or "0.25" in dollars.
+func (l *Limit) Costs() string {
+	if l.Unit == limit.USD {
+		return limit.Dollars(l.Cost)
+	}
+	return strconv.FormatInt(l.Cost, 10)
+}
+
+// Remaining returns the remaining units: "3 of 5 requests", or "12.40 of 25.00 USD".
+func (l *Limit) Remaining() string {
+	if l.Unit == limit.USD {
+		return limit.Dollars(l.Left) + " of " + limit.Dollars(l.Full) + " USD"
+	}
+	return fmt.Sprintf("%d of %d %s", l.Left, l.Full, l.Unit)
 }
 
 // callOf returns the Call for a detailed record.

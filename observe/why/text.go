@@ -163,7 +163,7 @@ func (c *Call) limits(b *strings.Builder) {
 		if l.PausedMS != 0 {
 			paused = ", paused for " + Span(l.PausedMS)
 		}
-		fmt.Fprintf(w, "%s limit %s\t%s\tcost %d, left %d of %d %s%s\t%s\n", mark, name, l.Rule, l.Cost, l.Left, l.Full, l.Unit, paused, l.At)
+		fmt.Fprintf(w, "%s limit %s\t%s\tcost %s, left %s%s\t%s\n", mark, name, l.Rule, l.Costs(), l.Remaining(), paused, l.At)
 	}
 	_ = w.Flush()
 }

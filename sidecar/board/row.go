@@ -104,7 +104,7 @@ func (p *page) limits(all []status.Limit) {
 		if l.KeysKnown > 0 {
 			key = fmt.Sprintf("(%d keys)", l.KeysKnown)
 		}
-		p.cells(l.Name, key, l.Rule+" "+l.Unit, l.RateNow(), fmt.Sprintf("%d of %d%s", l.Left, l.Full, l.Held()), l.FullIn(), lasting(l.PausedMS))
+		p.cells(l.Name, key, l.Configured(), l.RateNow(), l.Remaining(" of "), l.FullIn(), lasting(l.PausedMS))
 	}
 	p.put("</tbody></table>")
 }

@@ -98,7 +98,7 @@ func (p *page) call(c *why.Call, then []why.Line) {
 			if l.PausedMS != 0 {
 				paused = why.Span(l.PausedMS)
 			}
-			p.cells(name, l.Rule, l.Cost, fmt.Sprintf("%d of %d %s", l.Left, l.Full, l.Unit), paused, breakable(l.At))
+			p.cells(name, l.Rule, l.Costs(), l.Remaining(), paused, breakable(l.At))
 		}
 		p.put("</tbody></table>")
 	}

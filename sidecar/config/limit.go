@@ -81,6 +81,8 @@ type pace struct {
 	limit.Limit
 	spoken bucket.Rate // the field rate, which may include a burst
 	plans  []multiple  // plans with another multiple
+	budget bool        // the unit is dollars
+	window time.Duration
 }
 
 var limitFields = []field[pace]{
@@ -88,15 +90,19 @@ var limitFields = []field[pace]{
 		"Amount per period: `s`, `min`, `h`, `day` or a duration. `unknown`: calls start at one a second and learn from throttles what the upstream allows.", readRate},
 	one("burst", orOff(count[int64](1), 0), func(l *pace) *int64 { return &l.Burst }, "one second's worth",
 		"Units available immediately after an idle period."),
-	one("amount", count[int64](1), func(l *pace) *int64 { return &l.Amount }, "required with `every`",
-		"Amount per calendar window, instead of `rate`."),
+	{"amount", "a whole number, or dollars", "required with `every` or `window`",
+		"Amount per window, instead of `rate`. With `unit: usd` in dollars: `25`, `0.50`.", readAmount},
 	one("every", period, func(l *pace) *bucket.Period { return &l.Every }, "no calendar",
 		"Calendar window in `zone`; weeks begin on Monday."),
+	one("window", duration, func(l *pace) *time.Duration { return &l.window }, "none",
+		"With `unit: usd`, instead of `every`: `amount` in any time of this length, such as `24h`."),
 	one("zone", zone, func(l *pace) *string { return &l.Zone }, "UTC",
 		"Time zone of `every`."),
 	one("operations", listOf(operationName), func(l *pace) *[]string { return &l.Operations }, "all", "Operations that the limit counts. `default` is all others."),
 	one("unit", unit, func(l *pace) *string { return &l.Unit }, limit.Requests,
-		"`bytes` counts request bodies with a known length; `tokens` and its parts count language model usage. Decision callers report any unit."),
+		"`bytes` counts request bodies with a known length; `tokens` and its parts count language model usage, `usd` its cost (docs/how-to/limit-spending.md). Decision callers report any unit."),
+	one("hold", named[limit.Hold]("learned or most"), func(l *pace) *limit.Hold { return &l.Hold }, "learned",
+		"With `unit: usd`, what a call takes until its cost is known: the expected cost, or with `most` the largest possible cost."),
 	one("scope", word, func(l *pace) *string { return &l.Scope }, "one for all", "Scope in `keys`; each value has the whole rate."),
 	one("shape", named[limit.Shape]("bucket, rolling or fixed"), func(l *pace) *limit.Shape { return &l.Shape }, "bucket, or fixed with `every`",
 		"How the upstream counts. `bucket`: burst + rate x t in any interval t. `rolling`: the amount in any window of the period. `fixed`: `amount` per calendar window."),
@@ -149,8 +155,9 @@ func (d *decoder) checkLabels(f *document) {
 	}
 }
 
-var unit = choice("requests, bytes, tokens, input_tokens or output_tokens", map[string]string{
+var unit = choice("requests, bytes, tokens, input_tokens, output_tokens or usd", map[string]string{
 	limit.Requests: limit.Requests, "bytes": "bytes", "tokens": "tokens", "input_tokens": "input_tokens", "output_tokens": "output_tokens",
+	limit.USD: limit.USD,
 })
 
 var operationName = form[string]{"operations", word.read}
@@ -170,8 +177,13 @@ func readLimits(d *decoder, n *node, u *site) {
 
 // limit reads a limit, and the limits of plans with another multiple.
 func (d *decoder) limit(name string, n *node) []limit.Limit {
-	l := pace{Limit: limit.Limit{Name: name}}
+	l := pace{Limit: limit.Limit{Name: name}, budget: isBudget(n)}
 	good := object(d, n, limitFields, &l)
+	if l.budget {
+		d.budget(n, &l, good)
+		return l.all()
+	}
+	d.noBudget(n)
 	if isCalendar(n, &l) {
 		d.byCalendar(n, &l, good)
 		return l.all()

@@ -157,12 +157,15 @@ var llmScopes = []string{gateway.Model, gateway.Credential, gateway.Pool, gatewa
 // llmUnits are the units of their costs.
 var llmUnits = []string{"tokens", "input_tokens", "output_tokens"}
 
-// checkLLM reports limits that count tokens for an upstream that is no language model.
+// checkLLM reports limits that count tokens or dollars for an upstream that is no language model.
 func (d *decoder) checkLLM(n *node, u *site) {
 	if u.llm != nil {
 		return
 	}
 	for _, l := range u.Policy.Limits {
+		if l.IsBudget() {
+			d.Bad(n.Get("limits").Get(l.Name).Get("unit"), "add llm: {}", "only language models have prices")
+		}
 		if l.Advertised != "" && slices.Contains(llmUnits, l.UnitName()) {
 			d.Bad(n.Get("limits").Get(l.Name).Get("advertised"), "add llm: {}", "only language models have tokens")
 		}

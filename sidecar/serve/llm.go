@@ -61,7 +61,7 @@ func readPrices(file string) (price.Table, error) {
 // dialect prepares the dialect of an upstream. put applies it.
 func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, err error) {
 	o := gateway.Options{
-		Name: u.Name, Family: c.Family, Model: c.DefaultModel, Inner: u.Dialect, Origin: f.origin, Tokens: &f.tokens, Prices: f.prices, Ledger: f.ledger,
+		Name: u.Name, Family: c.Family, Model: c.DefaultModel, Inner: u.Dialect, Origin: f.origin, Tokens: &f.tokens, Prices: f.prices, Ledger: f.ledger, Dollars: f.file.Budgets(),
 		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, Patience: c.Patience, MaxBody: u.MaxBody, Pass: u.Full == proxy.FullPass, Keys: u.Keys, Veil: f.veil,
 		Events: f.events(),
 	}

@@ -27,6 +27,25 @@ type Limit struct {
 	PausedMS  int64     `json:"paused_ms"`         // how long a hint still stops all callers
 	KeysKnown int       `json:"keys_known"`        // keys of a limit with a scope
 	AgeMS     int64     `json:"age_ms,omitempty"`  // of a shared limit: time since the store's last report
+	USD       *Dollars  `json:"usd,omitempty"`     // of a limit in dollars, whose units are millionths of a dollar
+}
+
+// Dollars is the state of a limit in dollars: Amount is the sum of the others, unless the limit was exceeded.
+type Dollars struct {
+	Amount float64 `json:"amount"`
+	Spent  float64 `json:"spent"`
+	Held   float64 `json:"held"` // by calls in flight, whose cost is not known yet
+	Left   float64 `json:"left"`
+}
+
+// dollarsOf returns the state of a limit in dollars; nil for other limits.
+func dollarsOf(l weir.LimitView) *Dollars {
+	if !l.Limit.IsBudget() {
+		return nil
+	}
+	v := l.Level
+	usd := func(n int64) float64 { return float64(n) / 1e6 }
+	return &Dollars{usd(v.Full), usd(v.Full - v.Left - v.Held), usd(v.Held), usd(v.Left)}
 }
 
 // limitOf converts a limit's state.
@@ -34,7 +53,7 @@ func limitOf(l weir.LimitView) Limit {
 	out := Limit{
 		Name: l.Limit.Name, Key: l.Key, Unit: l.Limit.UnitName(), Shape: l.Limit.Shape.String(), Rule: l.Limit.At(l.Level),
 		Rate: l.Level.PerSecond, Left: l.Level.Left, Full: l.Level.Full, HeldBack: l.Level.HeldBack,
-		ResetMS: l.Level.Reset.Milliseconds(), ResetAt: l.Level.ResetAt, PausedMS: l.Level.Paused.Milliseconds(), KeysKnown: l.Keys,
+		ResetMS: l.Level.Reset.Milliseconds(), ResetAt: l.Level.ResetAt, PausedMS: l.Level.Paused.Milliseconds(), KeysKnown: l.Keys, USD: dollarsOf(l),
 	}
 	if l.Level.Age < weir.Never {
 		out.AgeMS = l.Level.Age.Milliseconds()

@@ -5,6 +5,8 @@ import (
 	"io"
 	"text/tabwriter"
 	"time"
+
+	"github.com/seed1158cd35/weir/limit"
 )
 
 // Print writes a report as tables for people.
@@ -55,17 +57,37 @@ func printLimits(w io.Writer, limits []Limit) {
 		if l.KeysKnown > 0 {
 			key = fmt.Sprintf("(%d keys)", l.KeysKnown)
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s %s\t%s\t%d/%d%s\t%s\t%s\n",
-			l.Name, dash(key), l.Rule, l.Unit, l.RateNow(), l.Left, l.Full, l.Held(), l.FullIn(), zero(l.PausedMS, "-"))
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			l.Name, dash(key), l.Configured(), l.RateNow(), l.Remaining("/"), l.FullIn(), zero(l.PausedMS, "-"))
 	}
 }
 
-// RateNow returns the rate in force, and "-" for a calendar window, whose amount may be used all at one time.
+// RateNow returns the rate in force, and "-" for a calendar window or a budget, whose amount may be used all at one time.
 func (l *Limit) RateNow() string {
-	if !l.ResetAt.IsZero() {
+	if !l.ResetAt.IsZero() || l.USD != nil {
 		return "-"
 	}
 	return fmt.Sprintf("%.4g/s", l.Rate)
+}
+
+// Configured describes the rule with its unit.
+func (l *Limit) Configured() string {
+	if l.USD != nil {
+		return l.Rule // contains the unit
+	}
+	return l.Rule + " " + l.Unit
+}
+
+// Remaining describes the remaining units, with a text between them and the units when full: "3/5", "12.40/25.00 USD".
+func (l *Limit) Remaining(of string) string {
+	if l.USD == nil {
+		return fmt.Sprintf("%d%s%d%s", l.Left, of, l.Full, l.Held())
+	}
+	s := limit.Dollars(l.Left) + of + limit.Dollars(l.Full) + " USD"
+	if l.USD.Held > 0 {
+		s += fmt.Sprintf(", %.6g held by calls in flight", l.USD.Held)
+	}
+	return s
 }
 
 // Held describes the part of the burst that is held back; "" if there is none.
