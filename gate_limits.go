@@ -176,7 +176,7 @@ func (w *walk) judge(v limit.Verdict) step {
 	// Quota only if the amount is used up: an unreachable store or a hint refuses for other reasons.
 	case v.Wait == bucket.Never: // no wait helps
 	case c.Registry.Limit().IsBudget():
-		d = w.judgeBudget(c, d)
+		d = w.judgeBudget(d)
 	case c.Registry.Limit().IsQuota() && w.limits.Look(w.now, v.Why).Left < c.Cost && !w.limits.Lacks(w.now, v.Why).Away():
 		d.why = QuotaExhausted
 	case w.limits.Paused(w.now, v.Why):
@@ -194,9 +194,9 @@ func (w *walk) judgePaused(c limit.Charge, d step) step {
 
 // judgeBudget refuses a call by a limit in dollars. The budget is exhausted if it is spent. If calls in flight hold what
 // is missing, another try helps as soon as one of them ends.
-func (w *walk) judgeBudget(c limit.Charge, d step) step {
+func (w *walk) judgeBudget(d step) step {
 	v := w.limits.Look(w.now, int(w.why))
-	c = w.limits.Charge(int(w.why)) // at its present cost
+	c := w.limits.Charge(int(w.why)) // at its present cost
 	switch {
 	case w.limits.Paused(w.now, int(w.why)):
 		return w.judgePaused(c, d)
