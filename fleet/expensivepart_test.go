@@ -50,7 +50,7 @@ func TestExpensiveCallsTakeNoPartsOfOthers(t *testing.T) {
 			calls(5 * time.Second)
 			small, large, last := calls(4 * time.Second)
 			for i, n := range small {
-				if n < 1500 {
+				if n < 1300 { // in 80 runs, at least 1,488: large calls have used up to 60% of the window
 					t.Errorf("%v: process %d served %d small calls of 2,000: %v", shape, i, n, small)
 				}
 			}

@@ -199,7 +199,8 @@ func fleetLetsCallOfAllTokensGo(t *testing.T, lease time.Duration, most int64) {
 			t.Fatal(err)
 		}
 		permit.Report(outcome.Outcome{Class: outcome.OK})
-		least := time.Duration(1000+250_000-most) * time.Minute / 250_000
+		// The bucket may have had a part of the next token.
+		least := time.Duration(1000+250_000-most-1) * time.Minute / 250_000
 		if took := time.Since(began); took < least || took > 5*time.Second {
 			t.Errorf("1,000 tokens after 250,000 took %v, want %v for these and those that were owed, and no more than 5s", took, least)
 		}
