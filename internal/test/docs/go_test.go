@@ -45,7 +45,7 @@ var (
 
 var given = map[string]string{
 	"README.md":                    "type User struct{}\nvar client interface{ User(context.Context, int) (*User, error) }\nvar id int\n",
-	"docs/tutorials/go-library.md": "type User struct{}\nvar client interface{ User(context.Context, int) (*User, error) }\nvar id int\nvar cached *User\nvar api *weir.Upstream\n",
+	"docs/tutorials/go-library.md": "type User struct{}\nvar client interface{ User(context.Context, int) (*User, error) }\nvar id int\nvar api *weir.Upstream\n",
 	"docs/migrate/x-time-rate-gobreaker-backoff.md": "type User struct{}\nvar client interface{ User(context.Context, int) (*User, error) }\nvar id int\n",
 	"docs/migrate/failsafe-go.md":                   "type User struct{}\nvar client interface{ User(context.Context, int) (*User, error) }\nvar id int\n",
 	"doc.go":                                        "type Output struct{}\nvar client interface{ Put(context.Context, int) (*Output, error) }\nvar in int\n",
