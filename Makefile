@@ -73,7 +73,7 @@ SLOW := delivery/postgres,delivery/dynamosqs
 RECOVERY := sed 's,^\(-run [^ ]*\)\(.*\)\( \./internal/test/recovery\),\1\3\2,'
 
 test-long: deps ## run the long tests: at most ten minutes
-	@campaigns=$$(cd tools && go run ./campaigns -without '$(SLOW)' | $(RECOVERY)) && WEIR_LONG=1 go test -vet=off -p 2 -timeout 20m $$campaigns
+	@campaigns=$$(cd tools && go run ./campaigns -without '$(SLOW)' | $(RECOVERY)) && WEIR_LONG=1 go test -vet=off -p 2 -timeout 40m $$campaigns
 
 still: deps ## test the main module for the time FOR while processes freeze for a second now and then; STILL has flags of tools/still
 	@cd tools && go run ./still -for $(FOR) $(STILL) ..

@@ -140,13 +140,16 @@ func TestLongCallsUseWhatABucketAllows(t *testing.T) {
 func (u *longUse) usesBucket(t *testing.T, fill time.Duration) {
 	begin := 2*u.hold + 2*fill + 3*time.Second
 	d := (2 + 2*fill/u.hold) * u.hold
+	if u.hold < 5*time.Second {
+		d *= 4 // in 6 s, a few calls are several percent
+	}
 	used, regs, requests := u.run(t, begin, begin+d)
 	share := float64(used) / d.Seconds() / u.limit.PerSecond()
 	burst := float64(regs[0].Most(clock.System.Now(), "") - u.cost) // one call does not fit in addition to the other calls
 	allowed := min(1, (1+burst/(u.limit.PerSecond()*u.hold.Seconds()))/u.k)
 	t.Logf("%v: %.1f%% of the rate, %.1f%% of what is allowed, %.1f requests a second", u, 100*share, 100*share/allowed, float64(requests)/(begin+d).Seconds())
-	if share < 0.93*allowed { // the table's clock is known to about 30ms, which reduces the usable burst
-		t.Errorf("%v: %.1f%% of the rate, want %.1f%%", u, 100*share, 93*allowed)
+	if share < 0.91*allowed { // the table's clock is known to about 30ms, which reduces the usable burst
+		t.Errorf("%v: %.1f%% of the rate, want %.1f%%", u, 100*share, 91*allowed)
 	}
 	if u.over > 0 {
 		t.Errorf("%v: %d over", u, u.over)
