@@ -36,7 +36,7 @@ type Hold uint8
 
 const (
 	HoldLearned Hold = iota // the expected cost, and the largest possible cost while little is left
-	HoldMost                // always the largest possible cost, so that the budget is never exceeded
+	HoldMost                // always the largest possible cost, as far as the estimate of the input and the response limit are right
 )
 
 var holds = [...]string{"learned", "most"}
@@ -239,9 +239,9 @@ func (b *budget) settle(now time.Duration, t Turn, used int64) (owed int64) {
 	return 0
 }
 
-// price returns what a call takes whose expected and largest cost are given. Costs of calls in flight may exceed what they
-// hold, and then the budget. So if little is left in comparison with what is held, the call takes the largest cost or, if
-// less than that is not spent, everything that is not spent. It then waits until no other call holds anything.
+// price returns the amount that a call with the given expected and largest cost takes. The costs of calls in flight may
+// exceed their holds, and then the budget. So if the rest is small compared with the amount held, the call takes its
+// largest cost. If less than that is unspent, it takes everything unspent, and waits until no other call holds units.
 func (b *budget) price(now time.Duration, expected, most int64) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,8 +16,8 @@ func budgetOf(amount int64, hold limit.Hold) limit.Limit {
 	return limit.Limit{Name: "money", Unit: limit.USD, Shape: limit.Calendar, Every: bucket.Day, Hold: hold, Rate: bucket.Rate{Amount: amount}}
 }
 
-// Whatever happens to calls, nothing stays held after they have ended, spent units are the sum of their costs, and what
-// is spent and held never exceeds the amount when a call is admitted. Costs that exceed the hold are the only excess.
+// In every history, nothing is held after all calls have ended, and the spent units are the sum of their costs. When a
+// call is admitted, spent and held units together do not exceed the amount. Only costs above the hold can exceed it.
 func TestBudgetHoldsEndExactlyOnce(t *testing.T) {
 	for name, l := range map[string]limit.Limit{
 		"calendar": budgetOf(1000, limit.HoldLearned),

@@ -15,7 +15,7 @@ import (
 // is full again and room is needed, so that no caller gains by an eviction. Get takes no lock for a known key.
 //
 // It keeps MaxKeys keys, and up to four times as many while none can be evicted. Keys beyond that share one limiter,
-// Other, which allows all of them together what one of them may have. Keys of a shared limit beyond that are limited
+// Other, which allows them together as much as one key. Keys of a shared limit beyond that are limited
 // by the store alone. A Registry is safe for concurrent use.
 type Registry struct {
 	limit  atomic.Pointer[Limit]

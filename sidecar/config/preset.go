@@ -108,8 +108,8 @@ func keep(n *node, field, name string) {
 	drop(n, field)
 }
 
-// preset returns the tree of a preset. Mistakes in one of weir's presets are reported where the file names it, those in a file of
-// `presets` at their place in that file.
+// preset returns the tree of a preset. Mistakes in a built-in preset are reported where the file names it, and mistakes in a file of
+// `presets` at their position there.
 func (d *decoder) preset(name string, at, n *node, tier bool) *node {
 	if own, ok := d.own[name]; ok {
 		return d.ownPreset(name, own, n, tier)

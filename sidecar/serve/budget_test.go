@@ -66,8 +66,8 @@ func costOf(t *testing.T, resp *http.Response) int64 {
 	return (n + 999_999) / 1_000_000
 }
 
-// What a budget has spent is the sum of the costs that responses report, each rounded up to a millionth of a dollar:
-// with and without streams, in every family, also if calls are made at the same time.
+// The spent amount of a budget is the sum of the reported costs, each rounded up to a millionth of a dollar. That holds
+// for every family, with and without streams, and for concurrent calls.
 func TestBudgetSpendsTheSumOfReportedCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()
@@ -226,8 +226,8 @@ func TestMostHoldNeverExceedsTheBudget(t *testing.T) {
 	}
 }
 
-// A refusal says either that the budget is spent, or that calls in flight hold what is missing. A model without a price is
-// refused, unless the price file has one for all models.
+// A refusal reports either a spent budget, or that calls in flight hold the missing amount. A model without a price is
+// refused, unless the price file has a default price.
 func TestBudgetRefusalsSaySpentOrHeldOrUnpriced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()
