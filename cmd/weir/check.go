@@ -67,6 +67,9 @@ func (w world) check(ctx context.Context, path string, connect bool) error {
 		return cli.ErrFound
 	}
 	fmt.Fprintf(w.out, "%s: good: %s, listening on %s\n", path, counted(len(file.Upstreams), "upstream"), file.Listen)
+	for _, text := range serve.Warnings(file) {
+		fmt.Fprintf(w.out, "warn  %s\n", text)
+	}
 	if bad := file.CheckEnv(w.env); bad != nil && !connect {
 		fmt.Fprintf(w.err, "weir serve would not start in this environment:\n%v\n", bad)
 	}

@@ -98,6 +98,41 @@ func TestCheckReadsTheFilesThatAreNamed(t *testing.T) {
 	}
 }
 
+// check warns of budgets that allow only few of their largest calls, and of prices that are probably meant for fewer tokens.
+func TestCheckWarnsOfSmallBudgetsAndAbsurdPrices(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"dear.yaml": "models: {mine: {input: 1, output: 1000.01}, 'free*': {input: 0, output: 0}}", "usual.yaml": "models: {mine: {input: 1, output: 1000}}", "debt.yaml": "models: {mine: {input: -3, output: 15}}", "token.yaml": "models: {mine: {input: 3000000, output: 15}}"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const money = "{amount: %s, every: day, unit: usd%s}"
+	for _, c := range []struct{ yaml, warns, refuses string }{
+		{"upstreams: {up: {preset: anthropic, limits: {money: " + fmt.Sprintf(money, "24.57", "") + "}}}",
+			"warn  up: limit money: 24.57 USD is less than 20 calls of claude-opus-4-1, which may cost 1.2288 USD each without max_tokens; calls will wait", ""},
+		{"upstreams: {up: {preset: anthropic, limits: {money: " + fmt.Sprintf(money, "24.58", "") + "}}}", "", ""},
+		{"upstreams: {up: {preset: anthropic, limits: {money: " + fmt.Sprintf(money, "5", ", hold: most") + "}}}", "warn  up: limit money", ""},
+		{"upstreams: {up: {preset: gemini, limits: {money: " + fmt.Sprintf(money, "5", "") + "}}}", "", ""},
+		{"callers: {limits: {own: " + fmt.Sprintf(money, "3", ", scope: user") + "}}\nupstreams: {a: {preset: gemini}, b: {preset: openai}}",
+			"warn  callers: limit own: 3.00 USD is less than 20 calls of gpt-5.2,", ""},
+		{"prices: dear.yaml\nupstreams: {up: {preset: openai}}", "dear.yaml: mine costs more than 1000 dollars per million tokens; is it the price of fewer tokens?", ""},
+		{"prices: usual.yaml\nupstreams: {up: {preset: openai}}", "", ""},
+		{"prices: debt.yaml\nupstreams: {up: {preset: openai}}", "", "models.mine.input: -3 is negative; write 0 if it costs nothing"},
+		{"prices: token.yaml\nupstreams: {up: {preset: openai}}", "", "models.mine.input: 3000000 is more than 10000 dollars per million tokens"},
+		{"upstreams: {up: {preset: openai, limits: {money: {rate: 5/h, unit: usd}}}}", "", "a budget has no rate: a rate refills all the time, so that more than its amount could be spent"},
+	} {
+		file := filepath.Join(dir, "weir.yaml")
+		if err := os.WriteFile(file, []byte(c.yaml+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, said bytes.Buffer
+		err := run(t.Context(), world{args: []string{"check", file}, out: &out, err: &said, env: noEnv})
+		if (err != nil) != (c.refuses != "") || !strings.Contains(said.String(), c.refuses) || !strings.Contains(out.String(), c.warns) || strings.Contains(out.String(), "warn") != (c.warns != "") {
+			t.Errorf("%s: %v\n%s%s\nwant %q%q", c.yaml, err, &out, &said, c.warns, c.refuses)
+		}
+	}
+}
+
 // The examples pass, and check describes the behavior of a fleet without its store.
 func TestCheckPassesTheExamples(t *testing.T) {
 	for example, want := range map[string]string{

@@ -39,6 +39,9 @@ func (x *exchange) addDollars(costs map[string]int64) {
 	costs[limit.USDMost] = price.Micro(row.Most(e.Input+e.Input/4, output, x.tiers))
 }
 
+// MostOf returns the largest cost of the output of a usual call that sets no maximum, in millionths of a dollar.
+func MostOf(row price.Row) int64 { return price.Micro(row.Most(0, usualMost, false)) }
+
 // tierWords are in every request that asks for a service tier.
 var tierWords = [...][]byte{[]byte("service_tier"), []byte("serviceTier"), []byte("speed"), []byte("inference_geo"), []byte("performanceConfig")}
 
