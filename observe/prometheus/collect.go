@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
@@ -21,7 +22,7 @@ const looked = 1000
 type collector struct{ *Metrics }
 
 var gauges = struct {
-	configured, current, left, most, held, keys, used, resets, pause, paused, breakers, retries, longest *prometheus.Desc
+	configured, current, left, most, held, keys, used, resets, budget, spent, pause, paused, breakers, retries, longest *prometheus.Desc
 }{
 	configured: gauge("weir_limit_configured_rate"),
 	current:    gauge("weir_limit_current_rate"),
@@ -31,6 +32,8 @@ var gauges = struct {
 	keys:       gauge("weir_limit_keys"),
 	used:       gauge("weir_quota_used_ratio"),
 	resets:     gauge("weir_quota_resets_timestamp_seconds"),
+	budget:     gauge("weir_budget_dollars"),
+	spent:      gauge("weir_budget_spent_dollars"),
 	pause:      gauge("weir_pause_remaining_seconds"),
 	paused:     gauge("weir_pauses_active"),
 	breakers:   gauge("weir_breakers"),
@@ -50,7 +53,7 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 	}
 	describeCounts(to)
 	g := &gauges
-	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.held, g.keys, g.used, g.resets, g.pause, g.paused, g.breakers, g.retries, g.longest, keyGauges.left, keyGauges.used} {
+	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.held, g.keys, g.used, g.resets, g.budget, g.spent, g.pause, g.paused, g.breakers, g.retries, g.longest, keyGauges.left, keyGauges.used} {
 		to <- d
 	}
 	describeFlights(to)
@@ -85,7 +88,8 @@ type sight struct {
 // limitSight is the state of a limit at one moment: for each value, the worst of all keys.
 type limitSight struct {
 	weir.LimitView
-	keyed bool // at least one key was read
+	keyed bool  // at least one key was read
+	spent int64 // of a budget
 }
 
 // look reads the upstream twice: once for the limits themselves, once for their keys.
@@ -97,7 +101,7 @@ func look(u *weir.Upstream) sight {
 		}
 	}
 	for _, v := range s.view.Limits {
-		s.limits[label(v.Limit.Name)] = limitSight{LimitView: v, keyed: v.Limit.Scope == ""}
+		s.limits[label(v.Limit.Name)] = limitSight{LimitView: v, keyed: v.Limit.Scope == "", spent: unheld(v.Level)}
 	}
 	for _, v := range u.Look(looked).Limits {
 		if worst, ok := s.limits[label(v.Limit.Name)]; ok {
@@ -107,7 +111,16 @@ func look(u *weir.Upstream) sight {
 	return s
 }
 
+// unheld returns the units of a budget that are neither left nor held; 0 before the first request to the store.
+func unheld(v limit.Level) int64 {
+	if v.Age == weir.Never {
+		return 0
+	}
+	return v.Full - v.Left - v.Held
+}
+
 func (s limitSight) and(v weir.LimitView) limitSight {
+	s.spent = max(s.spent, unheld(v.Level))
 	if !s.keyed {
 		s.Level, s.keyed = v.Level, true
 		return s
@@ -138,6 +151,10 @@ func (s sight) collect(to emit) {
 		to(gauges.held, float64(l.Level.HeldBack), name)
 		to(gauges.keys, float64(l.Keys), name)
 		to(gauges.pause, l.Level.Paused.Seconds(), "", name)
+		if l.Limit.IsBudget() {
+			to(gauges.budget, float64(l.Level.Full)/1e6, name)
+			to(gauges.spent, float64(l.spent)/1e6, name)
+		}
 		if l.Limit.IsQuota() {
 			used, until := l.used()
 			to(gauges.used, used, name)

@@ -62,7 +62,7 @@ func everything(t testing.TB) (*Metrics, *prometheus.Registry) {
 	one := perSecond("put", "", 1)
 	one.Burst, one.Operations = 1, []string{"put"}
 	u := newUpstream(t, "s3", weir.Policy{
-		Limits: []limit.Limit{one, {Name: "day", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}, {Name: "tenant", Scope: "tenant", Labels: true, Rate: bucket.Rate{Amount: 1000, Per: time.Second}}}, Concurrency: weir.Concurrency{Limit: 7},
+		Limits: []limit.Limit{one, {Name: "day", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}, inDollars, {Name: "tenant", Scope: "tenant", Labels: true, Rate: bucket.Rate{Amount: 1000, Per: time.Second}}}, Concurrency: weir.Concurrency{Limit: 7},
 	}, weir.Options{Events: m.Events(), Clock: &still{Clock: clock.System, now: time.Hour}})
 	m.Watch(u)
 	for _, c := range outcome.Classes {
@@ -207,6 +207,37 @@ func TestGaugesShowTheWorstKey(t *testing.T) {
 	c.now += time.Minute
 	check(t, reg, 0, "weir_pause_remaining_seconds", "all", "", "api")
 	check(t, reg, 10, "weir_limit_units_remaining", "tenant", "api")
+}
+
+// inDollars is a budget of 20 dollars for each user.
+var inDollars = limit.Limit{Name: "money", Unit: limit.USD, Scope: "user", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 20_000_000, Per: 24 * time.Hour}}
+
+// The gauge shows the key that spent most. Held amounts are not spent, and a refusal is counted by limit.
+func TestBudgetsAreExportedInDollars(t *testing.T) {
+	c := &still{now: time.Hour}
+	reg := prometheus.NewPedanticRegistry()
+	m := New(reg)
+	u := newUpstream(t, "api", weir.Policy{Limits: []limit.Limit{inDollars}}, weir.Options{Clock: c, Events: m.Events()})
+	m.Watch(u)
+	check(t, reg, 0, "weir_budget_spent_dollars", "money", "api")
+	check(t, reg, 0, "weir_decisions_total", "quota_exhausted", "money", "default", "api")
+	call := func(user string, held int64) (*weir.Permit, weir.Decision) {
+		return try(u, weir.Call{Keys: map[string]string{"user": user}, Cost: map[string]int64{limit.USD: held, limit.USDMost: held}})
+	}
+	for user, cost := range map[string]int64{"a": 2_500_000, "b": 16_250_000} {
+		p, d := call(user, 5_000_000)
+		if !d.Allowed {
+			t.Fatalf("%+v", d)
+		}
+		p.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{limit.USD: cost}})
+	}
+	call("a", 17_000_000) // held until the end
+	check(t, reg, 20, "weir_budget_dollars", "money", "api")
+	check(t, reg, 16.25, "weir_budget_spent_dollars", "money", "api")
+	if _, d := call("b", 5_000_000); d.Reason != weir.QuotaExhausted {
+		t.Errorf("%+v", d)
+	}
+	check(t, reg, 1, "weir_decisions_total", "quota_exhausted", "money", "default", "api")
 }
 
 func TestCurrentRateFollowsWhatWasLearnt(t *testing.T) {

@@ -19,12 +19,16 @@ type Alert struct {
 	For      time.Duration // how long the condition must hold before the alert fires
 	Keep     time.Duration // how long the alert keeps firing after the condition ended, for intermittent conditions
 	Severity string
+	Page     string // its page under docs/runbooks, if another alert has the same; "" for its own
 	Summary  string // one line, with Prometheus templates
 	Text     string // its meaning for users, and where to look first
 }
 
 // Runbook returns the name of the alert's page under docs/runbooks.
 func (a *Alert) Runbook() string {
+	if a.Page != "" {
+		return a.Page
+	}
 	var b strings.Builder
 	for i, r := range strings.TrimPrefix(a.Name, "Weir") {
 		if r >= 'A' && r <= 'Z' {
@@ -130,7 +134,7 @@ func upstreamAlerts() []Alert {
 			Summary: "Calls to {{ $labels.upstream }} wait {{ $value | humanizeDuration }} for their turn",
 			Text:    "Of the calls that wait, 1% wait longer than half of max_wait. Calls that would wait longer than max_wait are refused."},
 		{Name: "WeirQuotaLow", For: 5 * time.Minute, Severity: ticket,
-			Expr: "max by (job, upstream, limit) (weir_quota_used_ratio) > 0.8 and on (job, upstream, limit) max by (job, upstream, limit) (weir_quota_used_ratio) + " +
+			Expr: "max by (job, upstream, limit) (weir_quota_used_ratio) > 0.8 unless on (job, upstream, limit) max by (job, upstream, limit) (weir_budget_dollars) and on (job, upstream, limit) max by (job, upstream, limit) (weir_quota_used_ratio) + " +
 				"max by (job, upstream, limit) (deriv(weir_quota_used_ratio[1h])) * (max by (job, upstream, limit) (weir_quota_resets_timestamp_seconds) - time()) > 0.99",
 			Summary: "The quota {{ $labels.limit }} of {{ $labels.upstream }} will run out early",
 			Text:    "{{ $value | humanizePercentage }} of the quota is used. At the rate of the last hour it runs out before its window ends. All calls are then refused."},
@@ -194,6 +198,15 @@ func modelAlerts(o Options) []Alert {
 			Expr:    share("weir_llm_answers_total", `degraded="true"`, "5m", "0.1"),
 			Summary: "More than 10% of the answers of {{ $labels.upstream }} are degraded",
 			Text:    "{{ $value | humanizePercentage }} of the answers came from a tier below the first."},
+		{Name: "WeirSpendingHigh", For: 2 * time.Minute, Severity: ticket,
+			Expr:    "max by (job, upstream, limit) (weir_budget_spent_dollars / weir_budget_dollars) > 0.8",
+			Summary: "The budget {{ $labels.limit }} of {{ $labels.upstream }} is almost spent",
+			Text:    "{{ $value | humanizePercentage }} of the dollars of its window are spent, by the key that spent most."},
+		{Name: "WeirSpendingStopped", Severity: ticket, Page: "spending-high.md",
+			Expr: "max by (job, upstream, limit) (weir_budget_spent_dollars / weir_budget_dollars) >= 1 or sum by (job, upstream, limit) (increase(weir_decisions_total{decision=\"quota_exhausted\"}[5m])) > 0" +
+				" and on (job, upstream, limit) max by (job, upstream, limit) (weir_budget_dollars)",
+			Summary: "The budget {{ $labels.limit }} of {{ $labels.upstream }} is spent",
+			Text:    "Calls that need it are refused until its window ends."},
 		{Name: "WeirChainDown", For: time.Minute, Severity: page,
 			Expr:    "min by (job, instance, upstream) (weir_llm_tier_open) > 0",
 			Summary: "No model of {{ $labels.upstream }} can be called",
@@ -239,5 +252,6 @@ func followed() map[string][]string {
 		"WeirConnectionsRefused": {"WeirConnectionsFull"},
 		"WeirTrouble":            {"WeirUpstreamFailing", "WeirBurnFast", "WeirBurnSlow", "WeirFailingQuietly", "WeirBreakerOpen"},
 		"WeirStoreAway":          {"WeirFallback"},
+		"WeirSpendingStopped":    {"WeirSpendingHigh"},
 	}
 }

@@ -71,6 +71,8 @@ func ofUpstream() []Panel {
 			Lines: line(`min by (upstream, limit) (weir_limit_current_rate{`+in+`} / weir_limit_configured_rate{`+in+`})`, "{{upstream}} {{limit}}")},
 		{Title: "Quotas used", Kind: "timeseries", Unit: "percentunit", Text: "For the key with the fewest remaining units.",
 			Lines: line(`max by (upstream, limit) (weir_quota_used_ratio{`+in+`})`, "{{upstream}} {{limit}}")},
+		{Title: "Budgets spent", Kind: "timeseries", Unit: "percentunit", Text: "Of limits in dollars, by the key that spent most.",
+			Lines: line(`max by (upstream, limit) (weir_budget_spent_dollars{`+in+`} / weir_budget_dollars{`+in+`})`, "{{upstream}} {{limit}}")},
 		{Title: "In flight", Kind: "timeseries", Unit: "short", Text: "With the bound, and calls that wait for a slot.",
 			Lines: []Line{{`sum by (upstream) (weir_in_flight{` + in + `})`, "{{upstream}}"}, {`sum by (upstream) (weir_in_flight_bound{` + in + `})`, "{{upstream}} at most"}, {`sum by (upstream) (weir_in_flight_waiting{` + in + `})`, "{{upstream}} waiting"}}},
 		{Title: "Retries", Kind: "timeseries", Unit: "reqps", Text: "With the retries that the budget allows now.",

@@ -46,6 +46,9 @@ const (
 	dropped    = `weir_delivery_dead_letters_total{job="weir",instance="a",upstream="api",reason="dropped"}`
 	used       = `weir_quota_used_ratio{job="weir",instance="a",upstream="api",limit="day"}`
 	resets     = `weir_quota_resets_timestamp_seconds{job="weir",instance="a",upstream="api",limit="day"}`
+	amount     = `weir_budget_dollars{job="weir",instance="a",upstream="api",limit="money"}`
+	spent      = `weir_budget_spent_dollars{job="weir",instance="a",upstream="api",limit="money"}`
+	tooDear    = `weir_decisions_total{job="weir",instance="a",upstream="api",operation="chat",limit="money",decision="quota_exhausted"}`
 	spentAll   = `weir_llm_spent_total{job="weir",instance="a"}`
 	away       = `weir_fallback_active{job="weir",instance="a"}`
 	reached    = `weir_store_reached{job="weir",instance="a"}`
@@ -58,7 +61,7 @@ const (
 func rest() map[string]string {
 	all := map[string]string{
 		breakers("closed"): "1x2000", breakers("open"): "0x2000", breakers("half-open"): "0x2000",
-		violations: "0x2000", died: "0x2000", dropped: "0x2000", used: "0.2x2000", resets: "86400x2000", spentAll: "0x2000", away: "0x2000", reached: "1x2000", gaveUp: "0x2000", reloaded: "1x2000", isUp: "1x2000",
+		violations: "0x2000", died: "0x2000", dropped: "0x2000", used: "0.2x2000", resets: "86400x2000", amount: "25x2000", spent: "2x2000", tooDear: "0x2000", spentAll: "0x2000", away: "0x2000", reached: "1x2000", gaveUp: "0x2000", reloaded: "1x2000", isUp: "1x2000",
 		of("weir_wait_max_seconds", `upstream="api"`): "10x2000", of("weir_problems", `upstream="api"`): "0x2000", of("weir_problems", `upstream=""`): "0x2000",
 		of("weir_llm_tier_open", `upstream="api",tier="primary"`): "0x2000", of("weir_llm_tier_open", `upstream="api",tier="second"`): "0x2000",
 		of("weir_llm_answers_total", `upstream="api",tier="primary",degraded="false"`): "0x2000", of("weir_llm_answers_total", `upstream="api",tier="second",degraded="true"`): "0x2000",
@@ -250,6 +253,18 @@ var plays = map[string]play{
 	"no model can be asked": {about: "WeirChainDown",
 		series: map[string]string{of("weir_llm_tier_open", `upstream="api",tier="primary"`): "0x40 1x100", of("weir_llm_tier_open", `upstream="api",tier="second"`): "0x48 1x100"},
 		fires:  map[time.Duration][]string{12 * minute: nil, 13*minute + 30*time.Second: {"WeirChainDown api"}}},
+	"four fifths of a budget are spent": {about: "WeirSpendingHigh",
+		series: map[string]string{spent: still(20.0, hour, 20.5, hour)},
+		fires:  map[time.Duration][]string{30 * minute: nil, hour + minute: nil, hour + 3*minute: {"WeirSpendingHigh api"}}},
+	"a spent budget begins again": {about: "WeirSpendingStopped",
+		series: map[string]string{spent: still(2.0, hour, 25.0, hour, 0.0, hour)},
+		fires:  map[time.Duration][]string{30 * minute: nil, hour + minute: {"WeirSpendingStopped api"}, hour + 5*minute: {"WeirSpendingHigh api", "WeirSpendingStopped api"}, 2*hour + minute: nil}},
+	"a call is refused because a budget has too little left": {about: "WeirSpendingStopped",
+		series: map[string]string{spent: "18x2000", tooDear: "0x240 1x400"},
+		fires:  map[time.Duration][]string{30 * minute: nil, hour + minute: {"WeirSpendingStopped api"}, hour + 10*minute: nil}},
+	"a budget in dollars has its own alerts": {about: "WeirQuotaLow",
+		series: map[string]string{of("weir_quota_used_ratio", `upstream="api",limit="money"`): "0+0.002x480", of("weir_quota_resets_timestamp_seconds", `upstream="api",limit="money"`): "86400x2000"},
+		fires:  map[time.Duration][]string{hour + 47*minute: nil}},
 	"models cost 60 in an hour": {about: "WeirCostHigh",
 		series: map[string]string{spentAll: "0+0.25x480"},
 		fires:  map[time.Duration][]string{40 * minute: nil, 59 * minute: {"WeirCostHigh "}}},

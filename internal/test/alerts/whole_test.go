@@ -98,6 +98,7 @@ upstreams:
   chat:
     url: URL
     preset: openai
+    limits: {money: {amount: 1000, every: month, unit: usd}}
     llm:
       family: openai
       key_env: KEY

@@ -178,6 +178,7 @@ var scenes = map[string]func(t *testing.T) *scene{
 	"degraded.md":           degraded,
 	"chain-down.md":         chainDown,
 	"cost-high.md":          costly,
+	"spending-high.md":      almostSpent,
 	"down.md":               gone,
 	"reload-failed.md":      mistaken,
 	"trouble.md":            keyless,
@@ -388,6 +389,17 @@ func chainDown(t *testing.T) *scene {
 
 func costly(t *testing.T) *scene {
 	s := begin(t, 200, chat, "KEY=x")
+	ask(s, 3)
+	return s
+}
+
+// almostSpent spends 7.50 of 9 dollars. The person raises the budget.
+func almostSpent(t *testing.T) *scene {
+	const limits = "    limits: {money: {amount: AMOUNT, every: month, unit: usd}}\n"
+	s := begin(t, 200, chat+strings.Replace(limits, "AMOUNT", "9", 1), "KEY=x")
+	s.heal = func() {
+		s.w.Reload("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n"+strings.ReplaceAll(chat+strings.Replace(limits, "AMOUNT", "20", 1), "URL", s.url), "reloaded")
+	}
 	ask(s, 3)
 	return s
 }
