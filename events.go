@@ -112,6 +112,7 @@ type Ended struct {
 	Subject
 	Attempt int // from 1
 	Outcome outcome.Outcome
+	Waited  time.Duration // for its turn
 	Took    time.Duration // from the permit to the outcome, or to the headers of the response if a body followed
 	Body    time.Duration // duration of that body
 }

@@ -145,7 +145,7 @@ func (p *Permit) tellEnded(now time.Duration, o *outcome.Outcome) {
 	rare := e.hearsOf(o.Class)
 	if e.Ended != nil || rare != nil {
 		took, body := p.took(now)
-		about := Ended{Subject: p.subject(p.u), Attempt: int(p.attempt), Outcome: *o, Took: took, Body: body}
+		about := Ended{Subject: p.subject(p.u), Attempt: int(p.attempt), Outcome: *o, Waited: p.waited, Took: took, Body: body}
 		tell(e.Ended, about)
 		tell(rare, about)
 	}

@@ -11,7 +11,7 @@ import (
 const attempt = "attempt"
 
 // Attempts is an access log. It writes a line for each attempt, successful or not. Combine it with Events by weir.Tee. weir learn
-// reads these lines.
+// and weir sim read these lines.
 func Attempts(l *slog.Logger) weir.Events {
 	w := &writer{log: l}
 	return weir.Events{Ended: w.attempt}
@@ -27,6 +27,7 @@ func (w *writer) attempt(e weir.Ended) {
 	l.word("class", e.Outcome.Class.String())
 	l.word("fault", e.Outcome.Fault().String())
 	l.text("code", e.Outcome.Code)
+	l.wait("waited", e.Waited)
 	l.wait("took", e.Took)
 	l.wait("body", e.Body)
 	if len(e.Outcome.Usage) > 0 {

@@ -58,7 +58,7 @@ func tellAll(e weir.Events, secret string) {
 	if e.Ended != nil {
 		used := failure
 		used.Code, used.Usage = secret, map[string]int64{"tokens": 12, "bytes": 3}
-		e.Ended(weir.Ended{Subject: s, Attempt: 1, Outcome: used, Took: 1500 * time.Millisecond, Body: time.Second})
+		e.Ended(weir.Ended{Subject: s, Attempt: 1, Outcome: used, Waited: time.Second, Took: 1500 * time.Millisecond, Body: time.Second})
 	}
 	e.Refused(refusedOf(s, "put", 2*time.Second, refusal))
 	e.Throttled(weir.Ended{Subject: s, Attempt: 1, Outcome: throttle})
@@ -237,8 +237,8 @@ func TestAttemptsLeaveALineEach(t *testing.T) {
 		t.Errorf("got %v", all)
 	}
 	b.Reset()
-	Attempts(log).Ended(weir.Ended{Subject: subject, Attempt: 2, Outcome: outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 7}}, Took: time.Second, Body: 2 * time.Second})
-	if got, want := b.String(), `"msg":"attempt","upstream":"s3","operation":"put","attempt":2,"class":"ok","took":1,"body":2,"usage":{"tokens":7},"key":"tenant=acme","id":"4711"}`; !strings.Contains(got, want) {
+	Attempts(log).Ended(weir.Ended{Subject: subject, Attempt: 2, Outcome: outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 7}}, Waited: time.Second / 2, Took: time.Second, Body: 2 * time.Second})
+	if got, want := b.String(), `"msg":"attempt","upstream":"s3","operation":"put","attempt":2,"class":"ok","waited":0.5,"took":1,"body":2,"usage":{"tokens":7},"key":"tenant=acme","id":"4711"}`; !strings.Contains(got, want) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
