@@ -47,16 +47,23 @@ func newTable(d Access, upstreams []Upstream, old *table, o weir.Options, own *o
 			return nil, err
 		}
 		t.targets[u.Name], t.weirs[u.Name] = to, to.weir
-		for _, r := range u.routes() {
-			r.Host = strings.ToLower(r.Host)
+		t.add(to)
+		for _, r := range u.Routes {
 			if r.Host != "" {
-				t.hosts[r.Host] = true
+				t.hosts[strings.ToLower(r.Host)] = true
 			}
-			t.entries = append(t.entries, entry{r, to})
 		}
 	}
 	t.index()
 	return t, nil
+}
+
+// add adds the routes of a target. index must follow.
+func (t *table) add(to *target) {
+	for _, r := range to.routes() {
+		r.Host = strings.ToLower(r.Host)
+		t.entries = append(t.entries, entry{r, to})
+	}
 }
 
 // index sorts the routes and makes them ready for find.
@@ -71,7 +78,11 @@ func (t *table) index() {
 
 // find returns the target of a request, the path to send, the part of the path after the route's path, and the route.
 func (t *table) find(r *http.Request) (to *target, path, rest string, by *Route, ok bool) {
-	host, raw := hosts.Name(r.Host), rawPath(r)
+	return t.lookup(hosts.Name(r.Host), rawPath(r))
+}
+
+// lookup is find for a host in the form of hosts.Name and a raw path.
+func (t *table) lookup(host, raw string) (to *target, path, rest string, by *Route, ok bool) {
 	first := ""
 	if after, ok := strings.CutPrefix(raw, "/"); ok {
 		first = paths.First(after)
@@ -90,6 +101,29 @@ func (t *table) find(r *http.Request) (to *target, path, rest string, by *Route,
 		}
 	}
 	return nil, "", "", nil, false
+}
+
+// A Router finds the upstreams of requests as a Proxy does, without serving them. It is safe for concurrent use.
+type Router struct{ table table }
+
+// NewRouter returns a router for upstreams.
+func NewRouter(upstreams []Upstream) *Router {
+	r := new(Router)
+	for i := range upstreams {
+		r.table.add(&target{Upstream: upstreams[i]})
+	}
+	r.table.index()
+	return r
+}
+
+// Find returns the name of the upstream to which a request belongs, and the raw path that is sent to it. The host may
+// be unknown ("").
+func (r *Router) Find(host, rawPath string) (upstream, path string, ok bool) {
+	to, path, _, _, ok := r.table.lookup(hosts.Name(host), rawPath)
+	if !ok {
+		return "", "", false
+	}
+	return to.Name, path, true
 }
 
 // stray refuses a path that could lead outside of its route. Where the path determines the operation, it refuses all

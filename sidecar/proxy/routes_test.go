@@ -38,7 +38,7 @@ func TestRouteIsTheFirstThatMatches(t *testing.T) {
 			}
 			all = append(all, u)
 		}
-		table := newProxy(t, all...).table.Load()
+		table, router := newProxy(t, all...).table.Load(), NewRouter(all)
 		for range 50 {
 			raw := one(path(), path()+"x", path()[1:], "/"+path(), "", "*", path()+"?a=/b/")
 			in := &http.Request{Host: one("", "h", "h2:80", "H", "other"), RequestURI: raw}
@@ -46,8 +46,11 @@ func TestRouteIsTheFirstThatMatches(t *testing.T) {
 				_, under := paths.Rest(e.Path, rawPath(in))
 				return under && (e.Host == "" || e.Host == hosts.Name(in.Host))
 			})
-			to, _, _, by, ok := table.find(in)
+			to, path, _, by, ok := table.find(in)
+			name, same, found := router.Find(in.Host, rawPath(in))
 			switch {
+			case found != ok || found && (name != to.Name || same != path):
+				t.Fatalf("seed %d: %q of host %q: a router finds %q %q, want %+v %q", seed, raw, in.Host, name, same, to, path)
 			case ok != (i >= 0):
 				t.Fatalf("seed %d: %q of host %q: found %v, want %v", seed, raw, in.Host, ok, i >= 0)
 			case ok && (to != table.entries[i].target || *by != table.entries[i].Route):
