@@ -21,6 +21,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/internal/play"
 	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
 	"github.com/seed1158cd35/weir/sidecar/stores"
 )
 
@@ -30,6 +31,7 @@ type simulation struct {
 	seed                      uint64
 	seeds                     int
 	search, json              bool
+	replay                    string
 }
 
 func newSim(w world) *cobra.Command {
@@ -43,6 +45,7 @@ opens no store. docs/how-to/simulate.md explains stories and results.
 The exit status is 1 if an expectation of a story does not hold, and 2 if a file is wrong.`,
 		Example: `  weir sim
   weir sim --search --against new.yaml
+  weir sim --replay weir.log --against new.yaml
   weir sim --seeds 5 stall.yaml`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
@@ -55,7 +58,8 @@ The exit status is 1 if an expectation of a story does not hold, and 2 if a file
 	f.Uint64Var(&s.seed, "seed", 1, "`NUMBER` that determines all random numbers")
 	f.IntVar(&s.seeds, "seeds", 1, "`NUMBER` of seeds with which to check expectations")
 	f.BoolVar(&s.search, "search", false, "search for the shortest stall after which service does not return")
-	f.StringVar(&s.against, "against", "", "with --search, also search with the configuration `FILE`")
+	f.StringVar(&s.replay, "replay", "", "play the calls of a log of weir (log: attempts) or an access log, `FILE` or -")
+	f.StringVar(&s.against, "against", "", "with --search or --replay, also play the configuration `FILE`")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	for _, name := range []string{"config", "against"} {
 		_ = c.MarkFlagFilename(name, "yaml", "yml") // the flags exist
@@ -66,11 +70,12 @@ The exit status is 1 if an expectation of a story does not hold, and 2 if a file
 
 // A simReport is the output with --json.
 type simReport struct {
-	File        string        `json:"file"`
-	Seed        uint64        `json:"seed"`
-	NotPlayed   []string      `json:"not_played"`
-	Upstreams   []simUpstream `json:"upstreams"`
-	Interrupted bool          `json:"interrupted,omitempty"`
+	File        string         `json:"file"`
+	Seed        uint64         `json:"seed"`
+	NotPlayed   []string       `json:"not_played"`
+	Upstreams   []simUpstream  `json:"upstreams"`
+	Replay      *play.Replayed `json:"replay,omitempty"`
+	Interrupted bool           `json:"interrupted,omitempty"`
 }
 
 // A simUpstream is the part of the output about an upstream.
@@ -86,11 +91,17 @@ func (s *simulation) run(ctx context.Context, w world, files []string) error {
 	if s.seeds < 1 || s.seeds > 1000 {
 		return usagef("--seeds %d: want a number from 1 to 1000", s.seeds)
 	}
-	if s.against != "" && !s.search {
-		return usagef("--against needs --search")
+	if s.against != "" && !s.search && s.replay == "" {
+		return usagef("--against needs --search or --replay")
 	}
-	if s.search && len(files) > 0 {
-		return usagef("--search and STORY.yaml exclude each other; leave one out")
+	modes := 0
+	for _, chosen := range []bool{s.search, s.replay != "", len(files) > 0} {
+		if chosen {
+			modes++
+		}
+	}
+	if modes > 1 {
+		return usagef("--search, --replay and STORY.yaml exclude each other; keep one")
 	}
 	p, err := s.read(w, files)
 	if err != nil {
@@ -103,6 +114,9 @@ func (s *simulation) run(ctx context.Context, w world, files []string) error {
 	defer stop()
 	err = p.play(ctx)
 	p.progress("")
+	if p.upstream != "" {
+		p.report.Upstreams = slices.DeleteFunc(p.report.Upstreams, func(u simUpstream) bool { return u.Upstream != p.upstream })
+	}
 	if p.report.Interrupted = ctx.Err() != nil; s.json && err == nil {
 		e := json.NewEncoder(w.out)
 		e.SetEscapeHTML(false)
@@ -127,6 +141,8 @@ type simPlay struct {
 	palette play.Palette
 	targets []play.Target
 	others  map[string]play.Way // of --against, by upstream
+	ways    []play.ReplayWay    // of --replay
+	router  *proxy.Router
 	stories []play.Story
 	report  simReport
 	failed  bool // an expectation does not hold
@@ -141,6 +157,7 @@ func (s *simulation) read(w world, files []string) (*simPlay, error) {
 	_, plainly := w.env("NO_COLOR")
 	p := &simPlay{simulation: s, w: w, palette: play.Palette(isTerminal(w.out) && !plainly), report: simReport{File: s.config, Seed: s.seed, NotPlayed: unplayed}}
 	p.targets = targetsOf(file)
+	p.ways, p.router = []play.ReplayWay{{Name: s.config, Targets: p.targets}}, proxy.NewRouter(file.Upstreams)
 	var names []string
 	for i := range p.targets {
 		names = append(names, p.targets[i].Name)
@@ -169,7 +186,9 @@ func (s *simulation) read(w world, files []string) (*simPlay, error) {
 			return nil, err
 		}
 		p.others = make(map[string]play.Way)
-		for _, t := range targetsOf(other) {
+		targets := targetsOf(other)
+		p.ways = append(p.ways, play.ReplayWay{Name: s.against, Targets: targets})
+		for _, t := range targets {
 			p.others[t.Name] = play.Way{Name: s.against, Policy: &t.Policy}
 		}
 	}
@@ -256,20 +275,15 @@ func (p *simPlay) play(ctx context.Context) error {
 	p.print(play.Wrap("", fmt.Sprintf("%s, seed %d. A model: weir's code is the shipped one, callers and the machine behind each upstream are "+
 		"simulated in virtual time. No address, credential or store is used.", p.config, p.seed)) + "\n")
 	p.list("not played", p.report.NotPlayed)
+	if p.replay != "" {
+		return p.playRecording(ctx)
+	}
 	for i := range p.targets {
 		if p.upstream != "" && p.upstream != p.targets[i].Name || ctx.Err() != nil {
 			continue
 		}
 		if err := p.playUpstream(ctx, &p.targets[i], &p.report.Upstreams[i]); err != nil {
 			return err
-		}
-	}
-	if p.upstream != "" {
-		for i := range p.report.Upstreams {
-			if p.report.Upstreams[i].Upstream == p.upstream {
-				p.report.Upstreams = p.report.Upstreams[i : i+1]
-				break
-			}
 		}
 	}
 	return nil
@@ -316,6 +330,54 @@ func (p *simPlay) playUpstream(ctx context.Context, t *play.Target, r *simUpstre
 		}
 	}
 	return nil
+}
+
+// playRecording plays recorded calls with each configuration.
+func (p *simPlay) playRecording(ctx context.Context) error {
+	name, in, size := p.replay, io.NopCloser(p.w.input()), int64(0)
+	if name == "-" {
+		name = "standard input"
+	} else {
+		f, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("recording: %w", err)
+		}
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			size = info.Size()
+		}
+		in = f
+	}
+	defer in.Close()
+	read := &byteCounter{Reader: in}
+	rec, err := play.NewRecording(name, read, p.seed)
+	if err != nil {
+		return err
+	}
+	rec.Route = p.router.Find
+	rec.Progress = func(lines int64) {
+		share := ""
+		if size > 0 {
+			share = fmt.Sprintf(", %d%%", 100*read.n/size)
+		}
+		p.progress(fmt.Sprintf("%s: %d lines%s", name, lines, share))
+	}
+	p.report.Replay, err = (&play.Replay{Seed: p.seed, Ways: p.ways, Only: p.upstream}).Play(ctx, rec)
+	if err == nil {
+		p.print(p.report.Replay.Text())
+	}
+	return err
+}
+
+// A byteCounter counts the bytes that were read.
+type byteCounter struct {
+	io.Reader
+	n int64
+}
+
+func (c *byteCounter) Read(b []byte) (n int, err error) {
+	n, err = c.Reader.Read(b)
+	c.n += int64(n)
+	return n, err
 }
 
 // firstFailure returns the seed of the first expectation that does not hold.

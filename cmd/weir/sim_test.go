@@ -4,13 +4,21 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/cli"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/observe/logs"
 )
 
 // simulate runs weir sim in a directory with the files and returns its exit status.
@@ -24,7 +32,7 @@ func simulate(t *testing.T, ctx context.Context, files map[string]string, args s
 	}
 	words := []string{"sim"}
 	for _, word := range strings.Fields(args) {
-		if strings.HasSuffix(word, ".yaml") {
+		if strings.HasSuffix(word, ".yaml") || strings.HasSuffix(word, ".log") {
 			word = filepath.Join(dir, word)
 		}
 		words = append(words, word)
@@ -129,7 +137,10 @@ func TestSimRefusesWrongInput(t *testing.T) {
 		"-config weir.yaml many.yaml":                  "want at most 5000000",
 		"-config weir.yaml endless.yaml":               "nothing after the trouble could be judged",
 		"-config weir.yaml -seeds 0":                   "--seeds 0: want a number from 1 to 1000",
-		"-config weir.yaml -against weir.yaml":         "--against needs --search",
+		"-config weir.yaml -against weir.yaml":         "--against needs --search or --replay",
+		"-config weir.yaml -replay gone.log":           "no such file",
+		"-config weir.yaml -replay story.yaml":         "story.yaml:1: is neither a line of weir's log nor of an access log",
+		"-config weir.yaml -replay weir.yaml -search":  "exclude each other",
 		"-config weir.yaml -search story.yaml":         "exclude each other",
 		"-config weir.yaml -search -against gone.yaml": "no such file",
 	} {
@@ -205,5 +216,89 @@ func TestSimSearches(t *testing.T) {
 	err := run(ctx, world{args: args, out: &out, err: &onText{text: "api: searched 2 of 18", then: cancel}, env: noEnv})
 	if text := out.String(); err == nil || !strings.Contains(text, "not finished") || strings.Count(text, "not finished") > 16 || !strings.Contains(text, "without weir") {
 		t.Errorf("got %v\n%s", err, text)
+	}
+}
+
+// An access log is played with two files. Its lines belong to the upstreams of the first file, as requests do.
+func TestSimReplaysAnAccessLog(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	for i := range 600 {
+		path := []string{"/api/list?q=hidden", "/other/x", "/gone/x"}[i%3]
+		fmt.Fprintf(&log, "10.0.0.%d - - [30/Nov/2026:12:00:%02d +0000] \"GET %s HTTP/1.1\" 200 5 \"-\" \"curl\"\n", i%7, i/20, path)
+	}
+	files := map[string]string{
+		"weir.yaml": simConfig, "access.log": log.String(),
+		"new.yaml": strings.Replace(simConfig, "{rate: 30/s, burst: 10}", "{rate: 1/s, burst: 1}", 1),
+	}
+	const args = "-config weir.yaml -replay access.log -against new.yaml"
+	status, out, said := simulate(t, t.Context(), files, args)
+	if status != 0 {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	for line := range strings.Lines(out) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, want := range []string{
+		"400 calls in 600 lines, from 2026-11-30 12:00:00 to 2026-11-30 12:00:29 UTC", "not played: /gone (200)",
+		"== upstream api ==", "== upstream other ==", "all: 200 calls\n", "  recorded ", "weir.yaml ", "new.yaml ",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+	_, first, _ := simulate(t, t.Context(), files, args+" -json -upstream api")
+	_, second, _ := simulate(t, t.Context(), files, args+" -json -upstream api")
+	var report simReport
+	if err := json.Unmarshal([]byte(first), &report); err != nil || first != second || len(report.Upstreams) != 1 || len(report.Replay.Upstreams) != 1 {
+		t.Fatalf("%v:\n%s\n%s", err, first, second)
+	}
+	f := report.Replay.Upstreams[0].Total.Flows
+	if len(f) != 3 || f[0].Sent != 200 || f[1].Sent != 200 || f[2].Refused < 150 || f[2].Sent+f[2].Refused != 200 || strings.Contains(first, "10.0.0.") {
+		t.Errorf("got %s", first)
+	}
+}
+
+// A replay of a log with the same configuration has the results of the calls that weir logged.
+func TestSimReplaysWeirsOwnLog(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	answered, refused := 0, 0
+	synctest.Test(t, func(t *testing.T) {
+		l := slog.New(slog.NewJSONHandler(&log, nil))
+		policy := weir.Policy{MaxWait: 2 * time.Second, Limits: []limit.Limit{{Name: "tenant", Scope: "tenant", Rate: bucket.Rate{Amount: 5, Per: time.Second, Burst: 5}}}}
+		u, err := weir.New("api", policy, weir.Options{Events: weir.Tee(logs.Events(l), logs.Attempts(l))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 400 {
+			time.Sleep(100 * time.Millisecond)
+			go func() {
+				call := weir.Call{ID: fmt.Sprint(i), Safe: true, Keys: map[string]string{"tenant": []string{"loud", "loud", "loud", "quiet"}[i%4]}}
+				_, err := weir.Do(t.Context(), u, call, func(context.Context) (int, error) { time.Sleep(30 * time.Millisecond); return 0, nil })
+				if err == nil {
+					answered++
+				} else {
+					refused++
+				}
+			}()
+		}
+		time.Sleep(time.Minute)
+	})
+	config := `{upstreams: {api: {url: "https://api.invalid", max_wait: 2s, keys: {tenant: "header:X"}, limits: {tenant: {rate: 5/s, burst: 5, scope: tenant}}}}}`
+	status, out, said := simulate(t, t.Context(), map[string]string{"weir.yaml": config, "weir.log": log.String()}, "-config weir.yaml -json -replay weir.log")
+	var report simReport
+	if err := json.Unmarshal([]byte(out), &report); status != 0 || err != nil {
+		t.Fatalf("status %d, %v: %s%s", status, err, out, said)
+	}
+	u := report.Replay.Upstreams[0]
+	was, is := u.Total.Flows[0], u.Total.Flows[1]
+	if refused == 0 || was.Calls != 400 || was.Answered != answered || was.Refused != refused || is.Answered != answered || is.Refused != refused {
+		t.Errorf("weir answered %d and refused %d\nrecorded %+v\nreplayed %+v", answered, refused, was, is)
+	}
+	if len(u.Clients) != 2 || *is.WaitP99 < 1500 || *is.WaitP99 > 2100 || *u.Clients[1].Flows[1].WaitP99 != 0 {
+		t.Errorf("got %s", out)
 	}
 }

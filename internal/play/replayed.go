@@ -1,0 +1,219 @@
+package play
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// otherClients are the clients without their own figures.
+const otherClients = "other clients"
+
+// Replayed is the result of a replay.
+type Replayed struct {
+	ReadCounts
+	From        string             `json:"from"` // of the calls, in UTC
+	To          string             `json:"to"`
+	Calls       int                `json:"calls"` // that were played
+	Unfinished  int                `json:"unfinished,omitempty"`
+	Interrupted bool               `json:"interrupted,omitempty"`
+	Upstreams   []ReplayedUpstream `json:"upstreams"`
+
+	from, to time.Duration
+}
+
+// ReplayedUpstream is the part of the result about an upstream.
+type ReplayedUpstream struct {
+	Upstream  string   `json:"upstream"`
+	Assumed   []string `json:"assumed"`
+	NotPlayed []string `json:"not_played"`
+	Total     *Row     `json:"total"`
+	Clients   []*Row   `json:"clients"` // with the most calls
+}
+
+// A Row has the figures of a client: as recorded, and with each configuration.
+type Row struct {
+	Client string  `json:"client"`
+	Flows  []*Flow `json:"flows"`
+
+	flows []*Flow // also of configurations without the upstream
+}
+
+// A Flow has the figures of calls. An attempt may be repeated, so Sent may be higher than Calls.
+type Flow struct {
+	Way       string   `json:"way"` // "recorded", or a configuration
+	Calls     int      `json:"calls"`
+	Answered  int      `json:"answered"`    // calls that the upstream answered, with success or a rejection
+	Sent      int      `json:"sent"`        // attempts
+	Refused   int      `json:"refused"`     // calls that weir refused without an attempt
+	Throttled int      `json:"throttled"`   // attempts that the upstream throttled
+	Failed    int      `json:"failed"`      // attempts that failed
+	WaitP50   *float64 `json:"wait_p50_ms"` // of all calls, for their turn and between attempts; null if recorded
+	WaitP99   *float64 `json:"wait_p99_ms"`
+
+	waits histogram
+}
+
+// attempt counts an attempt.
+func (f *Flow) attempt(c outcome.Class) {
+	f.Sent++
+	switch c {
+	case outcome.Throttled:
+		f.Throttled++
+	case outcome.Failed, outcome.Unknown:
+		f.Failed++
+	}
+}
+
+func newRow(client string, columns int) *Row {
+	row := &Row{Client: client}
+	for range columns {
+		row.flows = append(row.flows, &Flow{})
+	}
+	return row
+}
+
+// finish completes the figures for the report.
+func (r *Row) finish(ways []string, s *server) *Row {
+	r.Flows = nil
+	for i, f := range r.flows {
+		f.Way = ways[i]
+		if i > 0 {
+			if s.lanes[i-1] == nil {
+				continue
+			}
+			f.WaitP50, f.WaitP99 = new(f.waits.percentile(50)), new(f.waits.percentile(99))
+		}
+		r.Flows = append(r.Flows, f)
+	}
+	return r
+}
+
+// A histogram counts durations in bounded memory. A percentile is at most 3% too high.
+type histogram struct {
+	n     int
+	count map[int]int
+}
+
+// add counts a duration.
+func (h *histogram) add(d time.Duration) {
+	if h.count == nil {
+		h.count = make(map[int]int)
+	}
+	v := uint64(max(0, d.Microseconds()))
+	shift := max(0, bits.Len64(v)-6)
+	h.count[shift<<6|int(v>>shift)]++
+	h.n++
+}
+
+// percentile returns a percentile in milliseconds.
+func (h *histogram) percentile(p int) float64 {
+	rank := (h.n*p + 99) / 100
+	for _, i := range slices.Sorted(maps.Keys(h.count)) {
+		if rank -= h.count[i]; rank <= 0 {
+			shift := i >> 6
+			highest := (uint64(i&63)+1)<<shift - 1
+			return millis(time.Duration(highest) * time.Microsecond)
+		}
+	}
+	return 0
+}
+
+// Text returns the result for a terminal of 80 columns.
+func (x *Replayed) Text() string {
+	var b strings.Builder
+	say := func(format string, args ...any) { b.WriteString(Wrap("", fmt.Sprintf(format, args...)) + "\n") }
+	say("%s in %s, from %s to %s UTC", many(x.Calls, "call"), many(int(x.Lines), "line"), x.From, x.To)
+	if x.Interrupted {
+		say("interrupted: what follows is about the calls until then")
+	}
+	if x.Skipped > 0 {
+		say("skipped %s, first line %d: no known format, or no request", many(int(x.Skipped), "line"), x.FirstSkipped)
+	}
+	if len(x.Unknown) > 0 {
+		say("not played: %s", names(x.Unknown))
+	}
+	if x.Suppressed > 0 {
+		say("weir's log lacks %s: see log_each_second", many(int(x.Suppressed), "line"))
+	}
+	if x.Late > 0 {
+		say("%s played late, after calls in earlier lines that began later", many(int(x.Late), "line"))
+	}
+	if x.Unfinished > 0 && !x.Interrupted {
+		say("%s still waiting an hour after the last one", many(x.Unfinished, "call"))
+	}
+	for i := range x.Upstreams {
+		b.WriteString(x.Upstreams[i].text())
+	}
+	return b.String()
+}
+
+// many formats a number of things.
+func many(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+// names lists upstreams that are not played, beginning with the most lines.
+func names(unknown map[string]int64) string {
+	const most = 10
+	var all []string
+	sorted := slices.SortedFunc(maps.Keys(unknown), func(a, b string) int {
+		return cmp.Or(cmp.Compare(unknown[b], unknown[a]), cmp.Compare(a, b))
+	})
+	for _, name := range sorted[:min(most, len(sorted))] {
+		all = append(all, fmt.Sprintf("%s (%d)", printable(name), unknown[name]))
+	}
+	if n := len(sorted) - most; n > 0 {
+		all = append(all, fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(all, ", ")
+}
+
+// printable shortens a text of a log and replaces characters that could control a terminal.
+func printable(s string) string {
+	return short(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s), 60)
+}
+
+func (u *ReplayedUpstream) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n== upstream %s ==\n", u.Upstream)
+	b.WriteString(Wrap("", "assumed: "+strings.Join(u.Assumed, "; ")) + "\n")
+	if len(u.NotPlayed) > 0 {
+		b.WriteString(Wrap("", "not played: "+strings.Join(u.NotPlayed, ", ")) + "\n")
+	}
+	fmt.Fprintf(&b, "\n%-18s%9s%9s%9s%10s%8s%9s%8s\n", "", "answered", "sent", "refused", "throttled", "failed", "wait p50", "p99")
+	for _, row := range append([]*Row{u.Total}, u.Clients...) {
+		fmt.Fprintf(&b, "%s: %s\n", cmp.Or(printable(row.Client), "no key"), many(row.flows[0].Calls, "call"))
+		for _, f := range row.Flows {
+			p50, p99 := "-", "-"
+			if f.WaitP50 != nil {
+				p50, p99 = wait(*f.WaitP50), wait(*f.WaitP99)
+			}
+			fmt.Fprintf(&b, "  %-16s%9d%9d%9d%10d%8d%9s%8s\n", short(f.Way, 16), f.Answered, f.Sent, f.Refused, f.Throttled, f.Failed, p50, p99)
+		}
+	}
+	return b.String()
+}
+
+// wait formats a wait in milliseconds.
+func wait(ms float64) string {
+	if ms >= 1000 {
+		return fmt.Sprintf("%.3g s", ms/1000)
+	}
+	return fmt.Sprintf("%.0f ms", ms)
+}
