@@ -21,11 +21,11 @@ type world struct {
 
 const usage = `weir-demo shows what weir does.
 
-  weir-demo          what callers suffer, directly and through weir
+  weir-demo          simulated failures, with and without weir
   weir-demo chat     a chat assistant that always answers
   weir-demo version
 
-weir-demo -h and weir-demo chat -h tell more.
+"weir-demo -h" and "weir-demo chat -h" list the flags.
 `
 
 // run runs one command.
@@ -51,7 +51,7 @@ func run(ctx context.Context, w world) error {
 // parse reads the flags of a show and validates them with check. stay reports whether the show must continue after its end,
 // because the output is a terminal.
 func (w world) parse(f *flag.FlagSet, check func() error) (stay, colour bool, err error) {
-	once := f.Bool("once", false, "end when all is played, on a terminal too")
+	once := f.Bool("once", false, "exit at the end, even on a terminal")
 	if err := cli.Parse(f, w.args, 0); err != nil {
 		return false, false, err
 	}

@@ -37,9 +37,9 @@ func storiesConfig(w world) (demo.Config, error) {
 	c := demo.Config{Out: w.out, Version: cli.Version()}
 	f := cli.Flags("weir-demo", "", w.err)
 	c.Live = 20 * time.Second
-	cli.Duration(f, &c.Live, "live", "how `long` real calls are made in the end, from 6s to 10m; 0 for none")
-	f.BoolVar(&c.JSON, "json", false, "print one JSON object and end")
-	f.Uint64Var(&c.Seed, "seed", 1, "decides when calls come")
+	cli.Duration(f, &c.Live, "live", "how `long` the live part at the end lasts, from 6s to 10m; 0 for none")
+	f.BoolVar(&c.JSON, "json", false, "print one JSON object and exit")
+	f.Uint64Var(&c.Seed, "seed", 1, "seed of the random arrival times")
 	var err error
 	if c.Stay, c.Colour, err = w.parse(f, func() error { return c.Validate() }); err != nil {
 		return c, err

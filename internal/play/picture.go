@@ -104,7 +104,7 @@ func pad(s string) string { return s + strings.Repeat(" ", max(0, panelWidth-len
 
 // Legend explains the picture.
 func Legend(p Palette) string {
-	return fmt.Sprintf("\n%s done for callers who were there   %s for callers who had left\n"+
-		"tenants: %s all of their calls answered  %s most  %s some  %s none\n",
+	return fmt.Sprintf("\n%s work for callers that still waited   %s work for callers that had left\n"+
+		"tenants: %s all calls answered  %s most  %s some  %s none\n",
 		p.paint(useful), p.paint(wasted), p.paint(all), p.paint(most), p.paint(some), p.paint(none))
 }

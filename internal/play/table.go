@@ -20,18 +20,18 @@ func (s *Story) Table(direct, through *Score) string {
 	})
 	row("calls answered", func(x *Score) string { return fmt.Sprintf("%d (%s)", x.Good, percent(x.Answered)) })
 	if s.has(Flood) {
-		row("  of the three others, from then", func(x *Score) string { return percent(x.Quiet) })
-		row("  of the one who asks for more", func(x *Score) string { return percent(x.Tenants[Tenants[noisy]]) })
+		row("  of the other tenants, from then", func(x *Score) string { return percent(x.Quiet) })
+		row("  of the tenant that floods", func(x *Score) string { return percent(x.Tenants[Tenants[noisy]]) })
 	}
 	row("attempts sent", func(x *Score) string { return fmt.Sprint(x.Sent) })
 	if direct.Throttled+through.Throttled > 0 {
 		row("  throttled by the upstream", func(x *Score) string { return percent(ratio(x.Throttled, x.Sent)) })
 	}
-	row("work done for callers who had left", func(x *Score) string {
+	row("work done for callers that had left", func(x *Score) string {
 		return fmt.Sprintf("%d (%s)", x.Wasted, percent(ratio(x.Wasted, x.Useful+x.Wasted)))
 	})
 	row("99% of calls answered again after", func(x *Score) string { return s.recovery(x.RecoveredMS) })
-	row("half of the answers came within", func(x *Score) string { return fmt.Sprintf("%.0f ms", x.P50) })
+	row("median time to answer", func(x *Score) string { return fmt.Sprintf("%.0f ms", x.P50) })
 	return b.String()
 }
 

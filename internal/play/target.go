@@ -190,7 +190,7 @@ func (t *Target) Stories() (all []Story, skipped []string) {
 	leases.Callers.Ask, leases.Machine.Does, leases.Machine.Takes = ask, ask/0.4, cmp.Or(t.Takes, usualTakes)/5
 	leases.Machine.Keys = Keys{Count: max(1, int(ask*renewal.Seconds())), Cold: 5, Lasts: renewal * 5 / 2, InTurn: true}
 
-	noisy := story("noisy tenant: one of four asks for 10 times as much, for 15 s", Flood, 15*time.Second, 30*time.Second)
+	noisy := story("noisy tenant: one of four sends 10 times as many calls, for 15 s", Flood, 15*time.Second, 30*time.Second)
 	noisy.Troubles[0].Times = 10
 
 	away := story("store away: 10 processes lose their store for 30 s", StoreAway, 30*time.Second, 30*time.Second)

@@ -30,12 +30,12 @@ type play struct {
 var acts = []play{
 	{
 		name: "healthy", title: "All is well", shows: "primary",
-		tells: fmt.Sprintf("The primary model takes %s requests a minute.", thousands(rateWell)),
+		tells: fmt.Sprintf("The primary model accepts %s requests per minute.", thousands(rateWell)),
 		set:   func(s *stage) { s.primary.SetModel(primaryModel, primaryTakes(rateWell)) },
 	},
 	{
 		name: "throttled", title: "The primary throttles", shows: "secondary",
-		tells: fmt.Sprintf("Its provider cuts the limit to %d a minute.", rateThrottled),
+		tells: fmt.Sprintf("Its provider lowers the limit to %d per minute.", rateThrottled),
 		set:   func(s *stage) { s.primary.SetModel(primaryModel, primaryTakes(rateThrottled)) },
 	},
 	{
@@ -48,7 +48,7 @@ var acts = []play{
 	},
 	{
 		name: "dark", title: "Everything is down", shows: "static",
-		tells: "The model elsewhere answers with 503, too.",
+		tells: "The other provider's model also answers with 503.",
 		set: func(s *stage) {
 			s.primary.Clear()
 			s.primary.Fault(down)
@@ -57,7 +57,7 @@ var acts = []play{
 	},
 	{
 		name: "recovery", title: "The models are back", shows: "primary", until: true,
-		tells: "weir probes, and lets more and more calls through.",
+		tells: "weir sends probes, and then more and more calls.",
 		set:   func(s *stage) { s.primary.Clear(); s.elsewhere.Clear() },
 	},
 }

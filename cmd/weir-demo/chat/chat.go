@@ -119,13 +119,13 @@ func (s *stage) run(ctx context.Context) (all []Act, err error) {
 }
 
 const invitation = `
-weir and its practice providers are still there. Ask them yourself:
+weir and the simulated providers are still running. Try them yourself:
 
   curl -i %s/chat/v1/chat/completions \
     -H 'Content-Type: application/json' -H 'X-User: you' \
     -d '{"model": "gpt-5-mini", "messages": [{"role": "user", "content": "hello"}]}'
 
-Ctrl-C ends it.
+Press Ctrl-C to stop.
 `
 
 // ErrUnanswered reports that a call got no answer, or an answer that the SDK cannot parse.

@@ -80,7 +80,7 @@ func TestStaysUntilItIsTold(t *testing.T) {
 		_ = w.Close()
 	}()
 	var all bytes.Buffer
-	for b := make([]byte, 512); !strings.Contains(all.String(), "Ctrl-C ends it"); {
+	for b := make([]byte, 512); !strings.Contains(all.String(), "Press Ctrl-C to stop"); {
 		n, err := r.Read(b)
 		if all.Write(b[:n]); err != nil {
 			t.Fatalf("%v after %s", err, all.String())
@@ -154,7 +154,7 @@ func TestWords(t *testing.T) {
 		{clip("返品したいのですが", 10), "返品し..."},
 		{thousands(999), "999"}, {thousands(1_234_567), "1,234,567"},
 		{took(0.62), "0.6 ms"}, {took(121.4), "121 ms"}, {took(1222), "1.22 s"},
-		{Attempts{}.String(), "was not asked"}, {Attempts{All: 1}.String(), "1 attempt, 0 refused, 0 failed"},
+		{Attempts{}.String(), "received no attempts"}, {Attempts{All: 1}.String(), "1 attempt, 0 refused, 0 failed"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)

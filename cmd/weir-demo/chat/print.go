@@ -12,10 +12,10 @@ type tier struct {
 }
 
 var tiers = []tier{
-	{"primary", "42", primaryModel + ", the model that is asked for"},
+	{"primary", "42", primaryModel + ", the requested model"},
 	{"secondary", "44", "another model of another provider"},
-	{"cached", "46", "what was answered before"},
-	{"static", "43", "what the shop has written beforehand"},
+	{"cached", "46", "an earlier answer"},
+	{"static", "43", "a prepared answer of the shop"},
 	{"message", "45", "an apology"},
 }
 
@@ -59,7 +59,7 @@ func (p *printer) cell(name string) string {
 func (p *printer) title() {
 	p.printf("%s\n\n", p.paint("1", "A shop's assistant that always answers"))
 	p.printf("%d customers of two shops ask %d questions a second, in English and Japanese.\n", len(customers), p.Rate)
-	p.printf("Each figure is an answer, and says which tier of the cascade gave it:\n\n")
+	p.printf("Each digit is an answer, and shows which tier of the cascade gave it:\n\n")
 	for _, t := range tiers {
 		p.printf("  %s  %-10s %s\n", p.cell(t.name), t.name, t.what)
 	}
@@ -123,7 +123,7 @@ func (p *printer) example(e *Example) {
 // String describes the attempts at a provider in one line.
 func (a Attempts) String() string {
 	if a.All == 0 {
-		return "was not asked"
+		return "received no attempts"
 	}
 	return fmt.Sprintf("%s, %d refused, %d failed", count(a.All, "attempt"), a.Refused, a.Failed)
 }
@@ -170,14 +170,14 @@ func conclusion(all []Act) string {
 	}
 	for _, a := range all {
 		if a.Name == "dark" {
-			fmt.Fprintf(&b, "With everything down %d calls made %d attempts upstream.\n", a.Calls, a.Primary.All+a.Elsewhere.All)
+			fmt.Fprintf(&b, "With everything down, %d calls caused %d attempts upstream.\n", a.Calls, a.Primary.All+a.Elsewhere.All)
 		}
 	}
 	switch n := sum.Primary.Refused; n {
 	case 0:
-		fmt.Fprintf(&b, "None of %d attempts was beyond what a provider allows.\n", sum.Primary.All)
+		fmt.Fprintf(&b, "None of the %d attempts exceeded a provider's limit.\n", sum.Primary.All)
 	default:
-		fmt.Fprintf(&b, "%d of %d attempts were beyond what a provider allows.\n", n, sum.Primary.All)
+		fmt.Fprintf(&b, "%d of %d attempts exceeded a provider's limit.\n", n, sum.Primary.All)
 	}
 	return b.String()
 }

@@ -90,15 +90,15 @@ func (c Config) virtual(ctx context.Context, r Result) error {
 		r[s.Name] = w
 		c.say(s.Picture(w.Direct, w.Weir, play.Palette(c.Colour)) + s.Table(w.Direct, w.Weir))
 	}
-	c.say(play.Legend(play.Palette(c.Colour)) + "\nWhat weir is told:\n\n" + string(file))
+	c.say(play.Legend(play.Palette(c.Colour)) + "\nweir's configuration:\n\n" + string(file))
 	return nil
 }
 
 const intro = `
-An upstream does 300 calls a second, and four tenants ask it for 240. It has a
-queue, and works for callers who have left, too. Clients wait a second for an
-answer, and retry as SDKs do: three attempts, jitter, Retry-After is heeded.
-A minute each, in virtual time.
+An upstream handles 300 calls per second, and four tenants send 240. It has a
+queue, and also works on requests whose callers have left. Clients wait a second
+for a response, and retry as SDKs do: three attempts, jitter, and Retry-After.
+Each story takes a minute of virtual time.
 `
 
 // both runs a story with and without weir.

@@ -27,7 +27,7 @@ func (c Config) live(ctx context.Context, r Result) error {
 		return err
 	}
 	defer g.close()
-	c.say(fmt.Sprintf("\nNow live, with real HTTP on this machine, through the sidecar: an upstream that\ndoes %d calls a second, asked for %.0f. After %.1f s it stands still for 2 s.\n\n",
+	c.say(fmt.Sprintf("\nNow live, with real HTTP on this machine, through the sidecar: an upstream that\nhandles %d calls per second receives %.0f. After %.1f s it stalls for 2 s.\n\n",
 		int(s.Machine.Does), s.Callers.Ask, s.Troubles[0].From.Seconds()))
 	if g.play(ctx, s, c.Seed); ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -98,7 +98,7 @@ func line(s *play.Story, at time.Duration, ways [2]*way) string {
 	text := fmt.Sprintf("%3.0fs  %-6s", at.Seconds(), mark)
 	for _, w := range ways {
 		did := w.machine.Record()[int(at/time.Second)-1]
-		text += fmt.Sprintf("   %s %3d done, %3d in vain", w.title, did.Useful, did.Wasted)
+		text += fmt.Sprintf("   %s %3d done, %3d wasted", w.title, did.Useful, did.Wasted)
 	}
 	return text + "\n"
 }

@@ -126,12 +126,12 @@ func (g *stage) close() {
 
 // stay serves until ctx ends, and prints commands to try.
 func (g *stage) stay(ctx context.Context) error {
-	g.config.say("\nweir and its upstream are still there. Try:\n\n  curl -i http://" + g.front + "/api/hello\n\n" +
+	g.config.say("\nweir and its upstream are still running. Try:\n\n  curl -i http://" + g.front + "/api/hello\n\n" +
 		"status   http://" + g.admin + "/v1/status\n")
 	if g.config.Metrics != nil {
 		g.config.say("metrics  http://" + g.admin + "/metrics\n")
 	}
-	g.config.say("\nCtrl-C ends it.\n")
+	g.config.say("\nPress Ctrl-C to stop.\n")
 	<-ctx.Done()
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 
 // The machine can process 300 calls a second, and its tenants send 240.
 var stories = [...]play.Story{
-	newStory(play.Trouble{Kind: play.Stall, From: 15 * time.Second, To: 20 * time.Second}, "The upstream stands still for 5 s"),
-	newStory(play.Trouble{Kind: play.Flood, From: 15 * time.Second, To: 30 * time.Second, Times: 10}, "One of four tenants asks for 10 times as much, for 15 s"),
+	newStory(play.Trouble{Kind: play.Stall, From: 15 * time.Second, To: 20 * time.Second}, "The upstream stalls for 5 s"),
+	newStory(play.Trouble{Kind: play.Flood, From: 15 * time.Second, To: 30 * time.Second, Times: 10}, "One of four tenants sends 10 times as many calls, for 15 s"),
 }
 
 func newStory(t play.Trouble, title string) play.Story {
