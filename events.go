@@ -177,10 +177,10 @@ type PauseEvent struct {
 
 // Sources of a pause, or of its end.
 const (
-	ByHint  = "hint"  // the upstream, in a response to this process
-	ByFleet = "fleet" // another process
-	ByHand  = "hand"  // an operator, in this process
-	ByProbe = "probe" // a successful call with another credential
+	ByHint  = "hint"   // the upstream, in a response to this process
+	ByFleet = "fleet"  // another process
+	ByHand  = "manual" // an operator, in this process
+	ByProbe = "probe"  // a successful call with another credential
 )
 
 // A DamageEvent reports that a record in the store is invalid. The record is ignored.

@@ -22,7 +22,7 @@ const (
 	lambdaGuide  = "https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"
 	watchGuide   = "https://docs.aws.amazon.com/general/latest/gr/cw_region.html"
 	dynamoGuide  = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-control-plane.html"
-	drsUnwritten = "no page of AWS: what its users see, 10 requests a second and bursts of 20"
+	drsUnwritten = "not published by AWS; users observe 10 requests per second with bursts of 20"
 )
 
 // quotas are the quotas that hold without regard to an account's history, by the service's name in signatures. Bursts are as

@@ -97,7 +97,7 @@ func (c Config) Validate() error {
 	bad(c.FirstOpen < 0, "first open", c.FirstOpen, "must not be negative")
 	bad(c.FirstOpen > c.Open && c.Open >= 0, "first open", c.FirstOpen, fmt.Sprintf("must not be above open %v", c.Open))
 	bad(c.ProbeTimeout < 0, "probe timeout", c.ProbeTimeout, "must not be negative")
-	bad(c.MaxOpen < c.Open, "max open", c.MaxOpen, fmt.Sprintf("must not be under open %v", c.Open))
+	bad(c.MaxOpen < c.Open, "max open", c.MaxOpen, fmt.Sprintf("must not be below open %v", c.Open))
 	return errors.Join(errs...)
 }
 

@@ -70,5 +70,5 @@ func ExampleConfig_Validate() {
 	fmt.Println(breaker.Config{Share: 50, Open: time.Hour, MaxOpen: time.Minute}.Validate())
 	// Output:
 	// share 50: must be between 0 and 1
-	// max open 1m0s: must not be under open 1h0m0s
+	// max open 1m0s: must not be below open 1h0m0s
 }

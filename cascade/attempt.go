@@ -13,14 +13,14 @@ import (
 // Errors for a tier that has no answer but has not failed.
 var (
 	// ErrPass means that the tier does not apply to this call and was not asked.
-	ErrPass = errors.New("not for this call")
+	ErrPass = errors.New("does not apply to this call")
 
 	// ErrNothing means that the tier works but has no answer, for example because of a cache miss.
 	ErrNothing = errors.New("no answer")
 
 	// ErrElsewhere means that the tier works but does not have what the call asks for, for example a model. Another tier
 	// may have it. Unlike after ErrNothing, an answer from a lower tier is degraded.
-	ErrElsewhere = errors.New("not known here")
+	ErrElsewhere = errors.New("does not have what the call requests")
 
 	// ErrHurry means that the caller's short timeout ended the tier's attempt. It only counts as a failure if the tier
 	// had the time that any caller would give it.

@@ -40,7 +40,7 @@ func (w *Worker) tellAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		all, err := w.Queue.Owing(ctx, after, mostTold)
 		if err != nil {
-			w.failed(ctx, "look for callbacks", "", err)
+			w.failed(ctx, "find callbacks", "", err)
 			return
 		}
 		for i := range all {

@@ -224,7 +224,7 @@ func (w *Worker) tidy(ctx context.Context) {
 	w.tidied = time.Now()
 	names, err := w.Bodies.List(ctx, w.tidiedTo, time.Now().Add(-orphaned), mostTidied)
 	if err != nil {
-		w.failed(ctx, "look for bodies", "", err)
+		w.failed(ctx, "find bodies", "", err)
 		return
 	}
 	for _, name := range names {

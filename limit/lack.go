@@ -64,7 +64,7 @@ func (w Want) String() string {
 	case LacksQuota:
 		return is + ", and this process has used up its part of the quota"
 	case LacksTurn:
-		return fmt.Sprintf("%s, and this process's part of the limit (%.3g%%) has not enough units yet", is, 100*w.Part)
+		return fmt.Sprintf("%s, and this process's part of the limit (%.3g%%) does not have enough units yet", is, 100*w.Part)
 	}
 	return is + ", and this process has no part of the limit"
 }

@@ -92,7 +92,7 @@ const mostError = 1024
 func Error(err error) (text string) {
 	defer func() {
 		if recover() != nil {
-			text = fmt.Sprintf("%T (it panics when asked)", err)
+			text = fmt.Sprintf("%T (its Error method panicked)", err)
 		}
 	}()
 	if err == nil {

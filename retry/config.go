@@ -77,11 +77,11 @@ func (c Config) Validate() error {
 	m.when(err != nil, "jitter %d: must be one of %v", uint8(c.Jitter), jitters)
 
 	d := c.WithDefaults()
-	m.when(d.Cap < d.Base, "cap %v: must not be under base %v", d.Cap, d.Base)
-	m.when(d.Cap < d.ThrottleBase && d.ThrottleBase != d.Base, "cap %v: must not be under throttle_base %v", d.Cap, d.ThrottleBase)
+	m.when(d.Cap < d.Base, "cap %v: must not be below base %v", d.Cap, d.Base)
+	m.when(d.Cap < d.ThrottleBase && d.ThrottleBase != d.Base, "cap %v: must not be below throttle_base %v", d.Cap, d.ThrottleBase)
 	m.factor("low", d.Low)
 	m.factor("high", d.High)
-	m.when(d.Low > d.High, "low %v: must not be over high %v", d.Low, d.High)
+	m.when(d.Low > d.High, "low %v: must not be above high %v", d.Low, d.High)
 	for _, class := range c.RetryOn {
 		m.when(!repeatable(class), "retry_on %v: must be throttled, failed, unknown or rejected", class)
 	}
@@ -112,7 +112,7 @@ func (m *mistakes) negative(field string, d time.Duration) {
 
 // factor requires a number that is positive, not NaN, and reasonable.
 func (m *mistakes) factor(field string, f float64) {
-	m.when(!(f > 0 && f <= 1000), "%s %v: must be over 0 and at most 1000", field, f)
+	m.when(!(f > 0 && f <= 1000), "%s %v: must be above 0 and at most 1000", field, f)
 }
 
 func (m *mistakes) codes(field string, codes []string) {

@@ -53,11 +53,11 @@ func TestValidateFindsWhatDoesNotGoTogether(t *testing.T) {
 		c    retry.Config
 		want string
 	}{
-		{"cap under base", retry.Config{Base: 2 * time.Second, Cap: time.Second}, "cap 1s: must not be under base 2s"},
-		{"default cap under base", retry.Config{Base: time.Minute}, "cap 20s: must not be under base 1m0s"},
-		{"cap under throttle base", retry.Config{ThrottleBase: time.Minute}, "cap 20s: must not be under throttle_base 1m0s"},
-		{"low over high", retry.Config{Low: 2}, "low 2: must not be over high 1.5"},
-		{"infinite factor", retry.Config{High: math.Inf(1)}, "high +Inf: must be over 0 and at most 1000"},
+		{"cap under base", retry.Config{Base: 2 * time.Second, Cap: time.Second}, "cap 1s: must not be below base 2s"},
+		{"default cap under base", retry.Config{Base: time.Minute}, "cap 20s: must not be below base 1m0s"},
+		{"cap under throttle base", retry.Config{ThrottleBase: time.Minute}, "cap 20s: must not be below throttle_base 1m0s"},
+		{"low over high", retry.Config{Low: 2}, "low 2: must not be above high 1.5"},
+		{"infinite factor", retry.Config{High: math.Inf(1)}, "high +Inf: must be above 0 and at most 1000"},
 	} {
 		if err := tt.c.Validate(); err == nil || err.Error() != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)

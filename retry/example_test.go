@@ -48,7 +48,7 @@ func ExampleConfig_Validate() {
 	fmt.Println(retry.Config{Attempts: -1, Base: time.Minute}.Validate())
 	// Output:
 	// attempts -1: must not be negative
-	// cap 20s: must not be under base 1m0s
+	// cap 20s: must not be below base 1m0s
 }
 
 func ExampleConfig_WithDefaults() {
@@ -143,7 +143,7 @@ func ExampleNewQuota() {
 
 func ExampleQuotaConfig() {
 	fmt.Println(retry.QuotaConfig{Capacity: 3}.Validate())
-	// Output: capacity 3: must not be under the price of one retry, 14
+	// Output: capacity 3: must not be below the price of one retry, 14
 }
 
 func ExampleQuotaSchedule() {

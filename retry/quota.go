@@ -70,7 +70,7 @@ func (c QuotaConfig) Validate() error {
 	}
 	d := c.WithDefaults()
 	price := max(d.Retry, d.Throttle, d.Timeout)
-	m.when(d.Capacity < price, "capacity %d: must not be under the price of one retry, %d", d.Capacity, price)
+	m.when(d.Capacity < price, "capacity %d: must not be below the price of one retry, %d", d.Capacity, price)
 	m.codes("timeout_codes", c.TimeoutCodes)
 	return errors.Join(m...)
 }

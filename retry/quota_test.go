@@ -250,7 +250,7 @@ func TestQuotaValidateReportsEveryMistakeAtOnce(t *testing.T) {
 			t.Errorf("%q is missing from %v", want, err)
 		}
 	}
-	if _, err := retry.NewQuota(retry.QuotaConfig{Capacity: 13}); err == nil || err.Error() != "capacity 13: must not be under the price of one retry, 14" {
+	if _, err := retry.NewQuota(retry.QuotaConfig{Capacity: 13}); err == nil || err.Error() != "capacity 13: must not be below the price of one retry, 14" {
 		t.Errorf("a quota for no retry: %v", err)
 	}
 }

@@ -43,7 +43,7 @@ func (w *World) Rand() *rand.Rand { return w.rand }
 func (w *World) Now() time.Duration { return w.now }
 
 // ErrDeadlock means that all remaining goroutines sleep forever.
-var ErrDeadlock = errors.New("deadlock: nobody will ever wake")
+var ErrDeadlock = errors.New("deadlock: no goroutine will ever wake")
 
 // Run lets the goroutines run until all have returned. It returns an ErrDeadlock if some never will.
 //

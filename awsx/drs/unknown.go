@@ -31,7 +31,7 @@ func (e *UnknownError) Error() string {
 		b.WriteString("check with DescribeJobs that no new job has these servers")
 	}
 	if e.Looked != nil {
-		fmt.Fprintf(&b, " (looking for it: %v)", e.Looked)
+		fmt.Fprintf(&b, " (the search for the job failed: %v)", e.Looked)
 	}
 	if e.Err != nil {
 		fmt.Fprintf(&b, ": %v", e.Err)

@@ -288,7 +288,7 @@ func rest(ctx context.Context, d time.Duration) bool {
 func (t *turn) delay(d time.Duration) {
 	if delays := t.b.s.o.Delays; delays != nil && d > 0 {
 		if err := delays.Delay(t.b.store, &t.m, d); err != nil {
-			t.err = errors.Join(t.err, fmt.Errorf("put it off: %w", err))
+			t.err = errors.Join(t.err, fmt.Errorf("postpone the message: %w", err))
 		}
 	}
 }

@@ -79,11 +79,11 @@ func visibility(ctx context.Context, queues QueueAPI, arn string) (time.Duration
 	parts := strings.Split(arn, ":")
 	at, err := queues.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &parts[5], QueueOwnerAWSAccountId: &parts[4]})
 	if err != nil {
-		return 0, fmt.Errorf("look for queue %s: %w", arn, err)
+		return 0, fmt.Errorf("find queue %s: %w", arn, err)
 	}
 	out, err := queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: at.QueueUrl, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameVisibilityTimeout}})
 	if err != nil {
-		return 0, fmt.Errorf("look at queue %s: %w", arn, err)
+		return 0, fmt.Errorf("read queue %s: %w", arn, err)
 	}
 	seconds, err := strconv.Atoi(out.Attributes[string(sqstypes.QueueAttributeNameVisibilityTimeout)])
 	if err != nil {

@@ -87,7 +87,7 @@ func (o Options) Validate() error {
 			errs = append(errs, fmt.Errorf("cache: %s %v: %s", field, value, reason))
 		}
 	}
-	bad(o.TTL < 0, "ttl", o.TTL, "must not be negative; to cache nothing, have no cache")
+	bad(o.TTL < 0, "ttl", o.TTL, "must not be negative; to cache nothing, use no cache")
 	bad(o.MaxBytes < 0, "max bytes", o.MaxBytes, "must not be negative")
 	bad(o.MaxEntry < 0, "max entry", o.MaxEntry, "must not be negative")
 	bad(o.MaxBytes >= 0 && int64(o.MaxEntry) > o.MaxBytes, "max entry", o.MaxEntry, fmt.Sprintf("must not be above max bytes %d", o.MaxBytes))

@@ -31,7 +31,7 @@ func (c *Cache) Refresh(k Key, fn func(context.Context) (Entry, error)) bool {
 }
 
 // errElsewhere means that another process is refreshing the answer.
-var errElsewhere = errors.New("another process refreshes")
+var errElsewhere = errors.New("another process refreshes the answer")
 
 func (c *Cache) renew(k Key, fn func(context.Context) (Entry, error)) error {
 	ctx, cancel := context.WithTimeout(c.ctx, c.o.RefreshTimeout)

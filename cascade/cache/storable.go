@@ -9,7 +9,7 @@ import (
 var (
 	errStatus  = errors.New("its status is not 200")
 	errCut     = errors.New("it is incomplete")
-	errError   = errors.New("it holds an error")
+	errError   = errors.New("it contains an error")
 	errNoStore = errors.New("cache-control says no-store")
 )
 

@@ -56,7 +56,7 @@ var exportedFiles = []exportedFile{
 			return func(context.Context, world) ([]byte, error) { return rules.CloudFormation(o), nil }
 		},
 	},
-	{"envoy", "Write what Envoy needs to ask weir", "Write what Envoy needs to ask weir: the filter, routes with descriptors, and the cluster.", "--address weir:8083", envoyFile(true, sideexport.Envoy)},
+	{"envoy", "Write Envoy's configuration for weir's rate limit service", "Write Envoy's configuration for weir's rate limit service: the filter, routes with descriptors, and the cluster.", "--address weir:8083", envoyFile(true, sideexport.Envoy)},
 	{"envoy-rules", "Write limits as rules for Envoy's rate limit service", "Write the limits of a configuration file as rules for Envoy's rate limit service.", "--domain edge", envoyFile(false, sideexport.EnvoyRules)},
 	{"apigateway", "Write limits as a CloudFormation template for API Gateway", "Write the limits of an upstream as a CloudFormation template for API Gateway.", "--upstream chat --websocket", gatewayFile},
 }

@@ -108,7 +108,7 @@ func TestPausesAreSharedSeenAndLifted(t *testing.T) {
 	eventually(t, "the other resumes", func() bool { return a.code(t) == 200 })
 
 	out, _, err := a.order(t, "pause", "-for", "10m", "up")
-	if err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "everything hand 10m0s") {
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "everything manual 10m0s") {
 		t.Errorf("%v: it says\n%s", err, out)
 	}
 	eventually(t, "the other pauses", func() bool { _, refused := b.answer(t); return refused == "paused" })
@@ -116,7 +116,7 @@ func TestPausesAreSharedSeenAndLifted(t *testing.T) {
 		t.Error(err)
 	}
 	var u status.Upstream
-	if err := json.Unmarshal([]byte(out), &u); err != nil || len(u.Pauses) != 2 || u.Pauses[0].Reason != "hand here" || u.Pauses[1].By != a.Serve.Client {
+	if err := json.Unmarshal([]byte(out), &u); err != nil || len(u.Pauses) != 2 || u.Pauses[0].Reason != "manual here" || u.Pauses[1].By != a.Serve.Client {
 		t.Errorf("%v: %s", err, out)
 	}
 	if out, _, err = b.order(t, "resume", "up"); err != nil || out != "pauses ended: 2\nup has no pauses\n" {

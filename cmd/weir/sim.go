@@ -37,9 +37,9 @@ type simulation struct {
 func newSim(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sim [STORY.yaml...]",
-		Short: "Play what a configuration does when an upstream fails",
-		Long: `Play what a configuration does when an upstream fails, in virtual time: with the limits, queues, retries and breakers of weir serve,
-and a model of the upstream and its callers. Without STORY.yaml, play six stories for each upstream. It calls nothing and
+		Short: "Simulate how a configuration behaves when an upstream fails",
+		Long: `Simulate how a configuration behaves when an upstream fails, in virtual time: with the limits, queues, retries and breakers of weir serve,
+and a model of the upstream and its callers. Without STORY.yaml, simulate six stories for each upstream. It calls nothing and
 opens no store. docs/how-to/simulate.md explains stories and results.
 
 The exit status is 1 if an expectation of a story does not hold, and 2 if a file is wrong.`,
@@ -57,9 +57,9 @@ The exit status is 1 if an expectation of a story does not hold, and 2 if a file
 	f.StringVar(&s.upstream, "upstream", "", "only the `UPSTREAM` with this name")
 	f.Uint64Var(&s.seed, "seed", 1, "`NUMBER` that determines all random numbers")
 	f.IntVar(&s.seeds, "seeds", 1, "`NUMBER` of seeds with which to check expectations")
-	f.BoolVar(&s.search, "search", false, "search for the shortest stall after which service does not return")
-	f.StringVar(&s.replay, "replay", "", "play the calls of a log of weir (log: attempts) or an access log, `FILE` or -")
-	f.StringVar(&s.against, "against", "", "with --search or --replay, also play the configuration `FILE`")
+	f.BoolVar(&s.search, "search", false, "search for the shortest stall from which service does not recover")
+	f.StringVar(&s.replay, "replay", "", "replay the calls of an access log, or of weir's log with log: attempts; `FILE`, or - for standard input")
+	f.StringVar(&s.against, "against", "", "with --search or --replay, also simulate the configuration `FILE`")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	for _, name := range []string{"config", "against"} {
 		_ = c.MarkFlagFilename(name, "yaml", "yml") // the flags exist

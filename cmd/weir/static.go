@@ -35,8 +35,8 @@ func newStatic(w world) *cobra.Command {
 func newStaticTest(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "test QUESTION",
-		Short: "Show which static answer a question finds, and why",
-		Long: `Show which static answer a question finds, and why. weir looks in the files and tables of the configuration's cascades, or in the file that
+		Short: "Show which static answer matches a question, and why",
+		Long: `Show which static answer matches a question, and why. weir looks in the files and tables of the configuration's cascades, or in the file that
 --answers names. The exit status is 1 if no answer is found.`,
 		Example: `  weir static test "when do you open?" --answers answers.yaml`,
 		Args: func(c *cobra.Command, args []string) error {

@@ -50,7 +50,7 @@ func (s *Store) Owing(ctx context.Context, after delivery.Mark, most int) (all [
 	slices.SortFunc(all, func(a, b delivery.Delivery) int {
 		return byDue(delivery.Delivery{Request: a.Request, Due: a.Changed, Seq: a.Seq}, delivery.Delivery{Request: b.Request, Due: b.Changed, Seq: b.Seq})
 	})
-	return all[:min(len(all), max(1, most))], s.explain("look for callbacks", err)
+	return all[:min(len(all), max(1, most))], s.explain("find callbacks", err)
 }
 
 // Told records that the callback of a series is stored or given up.

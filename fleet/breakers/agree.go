@@ -27,7 +27,7 @@ func (b *Breakers) pull(ctx context.Context) error {
 	b.counts.loads.Add(1)
 	records, present, err := b.conf.Store.Load(calling, b.conf.Group, b.names)
 	if err != nil {
-		return fmt.Errorf("look at breakers: %w", err)
+		return fmt.Errorf("read breakers: %w", err)
 	}
 	after := b.conf.Clock.Now()
 	// The store read its clock between before and after.

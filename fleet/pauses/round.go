@@ -33,7 +33,7 @@ func (p *Pauses) pull(ctx context.Context) error {
 		err = fmt.Errorf("the store answered with %d records", len(all))
 	}
 	if err != nil {
-		return fmt.Errorf("look at pauses: %w", err)
+		return fmt.Errorf("read pauses: %w", err)
 	}
 	after := p.conf.Clock.Now()
 	// The store read its clock between before and after.

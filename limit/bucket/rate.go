@@ -65,11 +65,11 @@ func (r Rate) Validate() error {
 		return errors.Join(errs...)
 	}
 	if r.Amount/int64(r.Per) >= 64 {
-		return fmt.Errorf("rate %v: must be under 64 units per nanosecond; count in a larger unit", r)
+		return fmt.Errorf("rate %v: must be below 64 units per nanosecond; count in a larger unit", r)
 	}
 	hi, lo := bits.Mul64(uint64(r.Full()), uint64(r.interval()))
 	if hi > 0 || lo > uint64(longest) {
-		return fmt.Errorf("burst %d at %v: would take over %.1f years to fill; lower the burst or count in a larger unit", r.Full(), r, longest.Hours()/24/365.25)
+		return fmt.Errorf("burst %d at %v: would take more than %.1f years to fill; lower the burst or count in a larger unit", r.Full(), r, longest.Hours()/24/365.25)
 	}
 	return nil
 }

@@ -51,9 +51,9 @@ func TestParseRateSaysWhatIsWrong(t *testing.T) {
 		"5/s burst many":         `burst "many" is not a whole number`,
 		"0/s":                    "amount 0: must be at least 1",
 		"5/s burst -1":           "burst -1: must not be negative",
-		"64/1ns":                 "must be under 64 units per nanosecond",
-		"1/day burst 2000000":    "would take over",
-		"1/100000h":              "would take over",
+		"64/1ns":                 "must be below 64 units per nanosecond",
+		"1/day burst 2000000":    "would take more than",
+		"1/100000h":              "would take more than",
 		"99999999999999999999/s": "is not a whole number",
 	} {
 		if _, err := ParseRate(text); err == nil || !strings.Contains(err.Error(), want) {

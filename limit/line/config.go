@@ -40,7 +40,7 @@ func (c Config) Validate() error {
 		}
 	}
 	if c.Longest < 0 {
-		errs = append(errs, fmt.Errorf("longest %d: must not be negative; to let no call wait, set the longest wait below 0", c.Longest))
+		errs = append(errs, fmt.Errorf("longest %d: must not be negative; to prevent calls from waiting, set the longest wait below 0", c.Longest))
 	}
 	if c.PerFlow < 0 {
 		errs = append(errs, fmt.Errorf("per flow %d: must not be negative", c.PerFlow))

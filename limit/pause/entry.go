@@ -13,7 +13,7 @@ const (
 	Reasons
 )
 
-var reasons = [Reasons]string{"rate", "quota", "hand", "hand here"}
+var reasons = [Reasons]string{"rate", "quota", "manual", "manual here"}
 
 func (r Reason) String() string { return reasons[r] }
 

@@ -56,7 +56,7 @@ var words = map[Kind]struct{ title, over, action string }{
 	System: {"weir itself failed", "weir no longer fails",
 		"Search weir's log for the correlation id, or run weir why ID. Something that weir needs is missing or broken, such as credentials, a disk or the deliveries' database."},
 	Retry: {"calls are repeated", "calls are no longer repeated",
-		"Nothing, if it ends soon. If calls are also given up, check the upstream's status page and quotas."},
+		"No action is needed if this ends soon. If calls are also given up, check the upstream's status page and quotas."},
 	DeadLetter: {"deliveries became dead letters", "no more deliveries become dead letters; existing ones are kept until they are redriven or dropped",
 		"Run weir dead list and weir dead show to see the reasons. Fix the cause, then run weir dead redrive or weir dead drop."},
 }

@@ -123,7 +123,7 @@ func (a *advice) store(r *weir.Refusal) {
 		a.say("store.outage", "a process was killed or is cut off: its part is free again after store.outage, or immediately if another process on its machine reports its death; stop processes with SIGTERM")
 	}
 	if r.Want.Away() {
-		a.say("", "weir status shows the state of the store; store.without sets what calls do while it does not answer")
+		a.say("", "weir status shows the state of the store; store.without decides what happens to calls while it does not answer")
 	}
 }
 

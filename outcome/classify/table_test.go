@@ -184,11 +184,11 @@ var sections = []section{
 	{"Limits in headers", "Each row describes one limit. `reset` is the wait of a throttle if 0 units remain, or if the remaining units are unknown. `full` is the time when the limit is full again. It is the wait only if the remaining units are unknown, or if 0 remain and it is more than an hour away. Lists contain several limits. weir reads the rows below `Anthropic-Ratelimit-Unified-Limit` only on failures.", false, func(r *Row) bool {
 		return r.Place == Header && r.Means != Wait && r.Means != Advice
 	}},
-	{"Waits in JSON bodies", "Read if no header contains a wait, as with Gemini, Telegram, Discord and Kubernetes. `*.` matches any depth, and such keys match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays. `retry_after: {\"seconds\": 4}` is read as `retry_after_seconds`. Elements and attributes of XML match too.", true, func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
-	{"Waits in messages", "Read if no field contains a wait, as with OpenAI, Groq and Azure: the words, then the value, in any string of a JSON body, in text, and in HTML pages with status 403, 420 and 429. A number without a unit is in seconds.", true, func(r *Row) bool { return r.Place == Message }},
+	{"Waits in JSON bodies", "weir reads these fields if no header contains a wait, as with Gemini, Telegram, Discord and Kubernetes. `*.` matches any depth, and such keys match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays. `retry_after: {\"seconds\": 4}` is read as `retry_after_seconds`. Elements and attributes of XML match too.", true, func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
+	{"Waits in messages", "weir reads these messages if no field contains a wait, as with OpenAI, Groq and Azure. It looks for the words followed by the value, in any string of a JSON body, in text, and in HTML pages with status 403, 420 and 429. A number without a unit is in seconds.", true, func(r *Row) bool { return r.Place == Message }},
 	{"Places of codes", "In order of precedence. A *known* code counts only if it is listed below or in [classification](classification.md).", true, func(r *Row) bool { return r.Means == Names || r.Means == Known }},
-	{"Codes that are throttles", "Apply with status 400 and above, and with status 200 if there are errors and no data. Case and separators are ignored. *quota*: an amount for a day or longer is used up.", true, func(r *Row) bool { return r.Place == Code }},
-	{"Messages that are throttles", "Apply with status 403, if there is no code. `…` matches any text.", true, func(r *Row) bool { return r.Place == Words }},
+	{"Codes that are throttles", "These codes apply with status 400 and above, and with status 200 if there are errors and no data. Case and separators are ignored. *quota*: an amount for a day or longer is used up.", true, func(r *Row) bool { return r.Place == Code }},
+	{"Messages that are throttles", "These messages apply with status 403, if there is no code. `…` matches any text.", true, func(r *Row) bool { return r.Place == Words }},
 }
 
 const hintsHead = `# Hints of upstreams about their limits
@@ -202,7 +202,7 @@ weir accepts each of these forms in every row:
 | form | example | read as |
 | --- | --- | --- |
 | number | ` + "`4`, `4.25`, `\"4\"`" + ` | a number of the row's units |
-| number from 10^9 on | ` + "`1795176004`" + ` | seconds since the epoch; in rows in milliseconds, only if the time is not before yesterday |
+| number from 10^9 on | ` + "`1795176004`" + ` | seconds since the epoch; in rows with the unit 1ms, only if that time is not before yesterday |
 | number from 10^12, 10^15 and 10^18 on | ` + "`1795176004000`" + ` | milliseconds, microseconds and nanoseconds since the epoch |
 | duration | ` + "`4s`, `1m30s`, `20ms`, `4 seconds`, `1 hour and 2 minutes`" + ` | a wait |
 | duration of ISO 8601 | ` + "`PT4S`, `P1DT2H`" + ` | a wait; a month has 30 days |

@@ -178,7 +178,7 @@ func (r *Row) problem(now time.Time) Problem {
 		p.Help, p.Page = "Check the upstream. weir stops calling it if the failures continue.", "docs/runbooks/upstream-failing.md"
 	case "throttled":
 		p.Text = fmt.Sprintf("%s throttles %s of the attempts%s, although weir's limits allow them.", r.Name, share(r.Throttled, r.attempts()), r.since(now, func(s *sample) bool { return s.throttled > 0 }))
-		p.Help, p.Page = "Lower the limits of this upstream to what it allows, or find out who else uses them.", "docs/runbooks/high-throttling.md"
+		p.Help, p.Page = "Lower the limits of this upstream to what it allows, or find out which other programs use them.", "docs/runbooks/high-throttling.md"
 	}
 	return p
 }
@@ -269,7 +269,7 @@ func (r *Row) pauseProblem(p *Problem, now time.Time) {
 		until = " until " + clockTime(now.Add(time.Duration(first.LeftMS)*time.Millisecond).Round(time.Second))
 	}
 	p.Page = "docs/how-to/pause-and-resume.md"
-	if strings.HasPrefix(first.Reason, "hand") {
+	if strings.HasPrefix(first.Reason, "manual") {
 		p.Text = fmt.Sprintf("An operator paused %s%s.", what, until)
 		p.Help = "Resume them with the button of this upstream or with weir resume."
 		return

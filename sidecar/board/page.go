@@ -297,7 +297,7 @@ func (p *page) sure(d *deed) {
 	p.form(d)
 	p.put(`<input type="hidden" name="sure" value="yes">`)
 	if d.Do == "open" || d.Do == "pause" {
-		p.put(`<p><label>For how long, such as 5m. Leave it empty for no end.<br><input name="for" value="%s" autocomplete="off"></label></p>`, d.For)
+		p.put(`<p><label>Duration, such as 5m. Leave it empty for no time limit.<br><input name="for" value="%s" autocomplete="off"></label></p>`, d.For)
 	}
 	p.put(`<p><label>Reason, for the log<br><input name="reason" value="%s" required maxlength="200" autocomplete="off" autofocus></label></p>
 <p><button class="do">Confirm</button> <a href="%s">Cancel</a></p>

@@ -216,9 +216,9 @@ func pauseCause(reason string) string {
 		return "the upstream asked to wait"
 	case "quota":
 		return "the upstream's quota is used up"
-	case "hand":
+	case "manual":
 		return "an operator"
-	case "hand here":
+	case "manual here":
 		return "an operator, this process only"
 	}
 	return reason

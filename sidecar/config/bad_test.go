@@ -386,14 +386,14 @@ weir.yaml:8:13: upstreams.a.preset: unknown preset "s4"; "weir presets" lists we
 weir.yaml:10:23: upstreams.a.operations.put.methods[0]: "put": want an HTTP method in capitals
 weir.yaml:10:35: upstreams.a.operations.put.path: "x": must begin with a slash
 weir.yaml:10:44: upstreams.a.operations.put.safe: "maybe": want yes, no or by-method
-weir.yaml:11:53: upstreams.a.operations.get.retry.cap: 1ms: must not be under base 100ms
+weir.yaml:11:53: upstreams.a.operations.get.retry.cap: 1ms: must not be below base 100ms
 weir.yaml:13:40: upstreams.a.limits.l.operations[1]: "copy": unknown operation
 weir.yaml:13:54: upstreams.a.limits.l.scope: "tenant": unknown scope; add keys: {tenant: "header:X-Name"}
 weir.yaml:14:40: upstreams.a.limits.m.adaptive.start: 9: must not be above max 7
 weir.yaml:15:45: upstreams.a.limits.n.burst: 2: a rolling limit has none; its amount may be used all at one time
 weir.yaml:15:58: upstreams.a.limits.n.adaptive: a rolling limit has no rate to learn; use shape bucket
 weir.yaml:16:22: upstreams.a.breaker.scope: "team": unknown scope; add keys: {team: "header:X-Name"}
-weir.yaml:16:48: upstreams.a.breaker.max_open: 1m0s: must not be under open 5m0s
+weir.yaml:16:48: upstreams.a.breaker.max_open: 1m0s: must not be below open 5m0s
 weir.yaml:16:62: upstreams.a.breaker.failures: no rule opens the breaker; set share, consecutive or failures, or write breaker: off
 weir.yaml:17:13: upstreams.a.budget: quota replaces budget, except all; remove one of them
 weir.yaml:17:22: upstreams.a.budget.window: 1ms: must be from 100ms to 24h
@@ -405,10 +405,10 @@ weir.yaml:20:35: upstreams.a.keys.key: "headers:x": want header:NAME, query:NAME
 weir.yaml:20:53: upstreams.a.keys.who: "header:a b": is not the name of a header or parameter
 weir.yaml:20:70: upstreams.a.keys.q: "query:": is not the name of a header or parameter
 weir.yaml:23:41: upstreams.b.limits.l.operations: the upstream has no operations; declare it under operations
-weir.yaml:24:38: upstreams.b.retry.cap: 10ms: must not be under base 50ms
-weir.yaml:24:38: upstreams.b.retry.cap: 10ms: must not be under throttle_base 1s
+weir.yaml:24:38: upstreams.b.retry.cap: 10ms: must not be below base 50ms
+weir.yaml:24:38: upstreams.b.retry.cap: 10ms: must not be below throttle_base 1s
 weir.yaml:25:25: upstreams.b.breaker.failures: no rule opens the breaker; set share, consecutive or failures, or write breaker: off
-weir.yaml:26:23: upstreams.b.quota.capacity: 3: must not be under the price of one retry, 14
+weir.yaml:26:23: upstreams.b.quota.capacity: 3: must not be below the price of one retry, 14
 `},
 	{"breakers", `
 upstreams:

@@ -23,7 +23,7 @@ var breakerFields = []field[guard]{
 	one("window", duration, func(b *guard) *time.Duration { return &b.Window }, "10s", "Window of `share`."),
 	one("successes", count[int](1), func(b *guard) *int { return &b.Successes }, "2", "Successful probes in a row that close it."),
 	one("open", duration, func(b *guard) *time.Duration { return &b.Open }, "30s; 1s for language models", "Longest time open before a probe, unless the upstream asks for more."),
-	one("first_open", duration, func(b *guard) *time.Duration { return &b.FirstOpen }, "`open` if set, else 1s", "First time open. Each failed probe makes the next 1.5 times as long, up to `open`."),
+	one("first_open", duration, func(b *guard) *time.Duration { return &b.FirstOpen }, "`open` if set, else 1s", "Length of the first open period. Each failed probe makes the next 1.5 times as long, up to `open`."),
 	one("max_open", duration, func(b *guard) *time.Duration { return &b.MaxOpen }, "10m, or `open` if longer", ""),
 	one("probe_timeout", duration, func(b *guard) *time.Duration { return &b.ProbeTimeout }, "30s; 1s for language models", ""),
 	one("count_throttled", boolean, func(b *guard) *bool { return &b.CountThrottled }, "false", ""),

@@ -47,7 +47,7 @@ func (d *decoder) budget(n *node, l *pace, good bool) {
 	const write = "write amount: 25 and every: day, or window: 24h"
 	every, window := n.Get("every"), n.Get("window")
 	if at := n.Get("rate"); at != nil {
-		d.Bad(at, write+" instead", "a budget has no rate: a rate refills all the time, so that more than its amount could be spent")
+		d.Bad(at, write+" instead", "a budget has no rate: a rate refills continuously, so more than its amount could be spent")
 		good = false
 	}
 	for _, name := range []string{"burst", "shape", "adaptive", "advertised"} {

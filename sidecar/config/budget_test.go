@@ -34,7 +34,7 @@ func TestBudgetsAreReadInDollars(t *testing.T) {
 
 func TestBudgetMistakesAreNamed(t *testing.T) {
 	for fields, want := range map[string]string{
-		"rate: 5/h, unit: usd":                                "limits.m.rate: a budget has no rate: a rate refills all the time",
+		"rate: 5/h, unit: usd":                                "limits.m.rate: a budget has no rate: a rate refills continuously",
 		"amount: 5, unit: usd":                                "limits.m: has an amount without a window; write amount: 25 and every: day, or window: 24h",
 		"every: day, unit: usd":                               "limits.m: has no amount",
 		"amount: 5, every: day, window: 24h, unit: usd":       "limits.m.window: every is also a window",

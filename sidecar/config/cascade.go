@@ -70,7 +70,7 @@ var tierFields = []field[Tier]{
 	{"answers", "a file, or fields", "none", "Static answers: a file or a DynamoDB table.", readAnswers},
 	one("threshold", share, func(t *Tier) *float64 { return &t.Threshold }, "see docs/how-to/choose-a-fallback-model.md", ""),
 	one("message", listOf(form[string]{"texts", sentence.read}), func(t *Tier) *[]string { return &t.Messages }, "none", "Text that is always available; if there are several, one is chosen at random."),
-	one("contact", sentence, func(t *Tier) *string { return &t.Contact }, "none", "Contact for people, added to the message and the metadata."),
+	one("contact", sentence, func(t *Tier) *string { return &t.Contact }, "none", "Contact information for users, added to the message and the metadata."),
 }
 
 var maintenanceFields = []field[Maintenance]{

@@ -98,7 +98,7 @@ var limitFields = []field[pace]{
 		"With `unit: usd`, instead of `every`: `amount` in any time of this length, such as `24h`."),
 	one("zone", zone, func(l *pace) *string { return &l.Zone }, "UTC",
 		"Time zone of `every`."),
-	one("operations", listOf(operationName), func(l *pace) *[]string { return &l.Operations }, "all", "Operations that the limit counts. `default` is all others."),
+	one("operations", listOf(operationName), func(l *pace) *[]string { return &l.Operations }, "all", "Operations that the limit counts. `default` means all other operations."),
 	one("unit", unit, func(l *pace) *string { return &l.Unit }, limit.Requests,
 		"`bytes` counts request bodies with a known length; `tokens` and its parts count language model usage, `usd` its cost (docs/how-to/limit-spending.md). Decision callers report any unit."),
 	one("hold", named[limit.Hold]("learned or most"), func(l *pace) *limit.Hold { return &l.Hold }, "learned",

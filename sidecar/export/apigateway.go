@@ -206,13 +206,13 @@ func (g *gateway) place(one *limit.Limit) (at string, good bool) {
 	}
 	i := slices.IndexFunc(g.u.Policy.Operations, func(o weir.Operation) bool { return o.Name == name })
 	if i < 0 {
-		g.bad(g.u, field, "throttle of what belongs to no operation", "")
+		g.bad(g.u, field, "throttle for requests without an operation", "")
 		return "", false
 	}
 	o := g.u.Policy.Operations[i]
 	path := strings.TrimPrefix(o.Path, strings.TrimSuffix(g.u.URL.EscapedPath(), "/"))
 	if len(o.Methods) != 1 || !strings.HasPrefix(path, "/") {
-		g.bad(g.u, field, "throttle but of one path and one method", "write operations."+name+" with both, or export with --websocket")
+		g.bad(g.u, field, "throttle for an operation without one path and one method", "write operations."+name+" with both, or export with --websocket")
 		return "", false
 	}
 	g.warn(g.u, field, "the throttle applies to the resource %s only, not to the paths below it", path)

@@ -130,8 +130,8 @@ func TestWhatAPIGatewayCannotHold(t *testing.T) {
 		"x: {rate: 5/s, scope: tenant}; y: {rate: 5/s, scope: user}":                            "limits.y: API Gateway has no second key",
 		"x: {rate: 5/s, burst: 9}; y: {rate: 6/s, burst: 6}":                                    "limits.y: API Gateway has no second throttle",
 		"x: {rate: 5/s, operations: [list, both]}":                                              "no throttle over several operations",
-		"x: {rate: 5/s, operations: both}":                                                      "no throttle but of one path and one method",
-		"x: {rate: 5/s, operations: default}":                                                   "no throttle of what belongs to no operation",
+		"x: {rate: 5/s, operations: both}":                                                      "no throttle for an operation without one path and one method",
+		"x: {rate: 5/s, operations: default}":                                                   "no throttle for requests without an operation",
 		"x: {rate: 20000/s}":                                                                    "no more than 10000 a second for all APIs",
 		"x: {rate: 50/s}\n    concurrency: 5":                                                   "upstreams.api.concurrency: API Gateway has no bound",
 	} {

@@ -43,7 +43,7 @@ func (l *Learner) Findings() (all []Finding) {
 			f.say("weir itself refused %d calls because of its limit %s: whether the upstream would have throttled them is unknown", u.refused[one], one)
 		}
 		if len(f.Says) == 0 {
-			f.say("not enough data: the log contains no attempts; set log: attempts and try again after some hours")
+			f.say("not enough data: the log contains no attempts; set log: attempts and try again after a few hours")
 		}
 		all = append(all, f)
 	}

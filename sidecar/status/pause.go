@@ -20,7 +20,7 @@ type Pause struct {
 	Key       string    `json:"key,omitempty"`
 	Pool      string    `json:"pool,omitempty"`
 	Operation string    `json:"operation,omitempty"`
-	Reason    string    `json:"reason"`            // rate, quota, hand, or hand here: for this process only
+	Reason    string    `json:"reason"`            // rate, quota, manual, or manual here: for this process only
 	LeftMS    int64     `json:"left_ms"`           // -1 if it lasts until it is resumed
 	ResetAt   time.Time `json:"reset_at,omitzero"` // when the quota resets, if the upstream reported that
 	By        string    `json:"by,omitempty"`      // the process that received it first

@@ -56,7 +56,7 @@ func TestPausesAreOrderedByHand(t *testing.T) {
 			if long == "" && p.LeftMS != -1 || long != "" && (p.LeftMS < 290_000 || p.LeftMS > 300_000) {
 				t.Errorf("%s: left %d ms", text, p.LeftMS)
 			}
-			p.LeftMS, c.want.Reason = 0, "hand"
+			p.LeftMS, c.want.Reason = 0, "manual"
 			if p != c.want {
 				t.Errorf("%s: it looks like %+v, want %+v", text, p, c.want)
 			}

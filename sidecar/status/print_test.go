@@ -24,8 +24,8 @@ var sample = Report{
 			},
 			Breakers: []Breaker{{State: "open", Why: "too many failures", Failures: 5, WaitMS: 12_000}, {Key: "eu", State: "closed", Forced: true}, {Key: "us", State: "open", Why: "forced", WaitMS: -1, Forced: true}},
 			Pauses: []Pause{
-				{Of: "limit", Limit: "put", Reason: "hand", LeftMS: -1, By: "a1b2"}, {Of: "key", Limit: "tenant", Scope: "tenant", Key: "acme", Reason: "rate", LeftMS: 1500, By: "c3d4"},
-				{Of: "operation", Operation: "list", Reason: "rate", LeftMS: 60_000}, {Of: "upstream", Reason: "hand here", LeftMS: 60_000},
+				{Of: "limit", Limit: "put", Reason: "manual", LeftMS: -1, By: "a1b2"}, {Of: "key", Limit: "tenant", Scope: "tenant", Key: "acme", Reason: "rate", LeftMS: 1500, By: "c3d4"},
+				{Of: "operation", Operation: "list", Reason: "rate", LeftMS: 60_000}, {Of: "upstream", Reason: "manual here", LeftMS: 60_000},
 			}, PausesInAll: 9,
 		},
 		{Name: "chat", Model: &Model{
@@ -56,10 +56,10 @@ s3                        retries remaining: 42
   eu                      closed (forced)  -                                        0         -
   us                      open (forced)    forced                                   0         never
   PAUSED                  REASON           FOR                                      FIRST PROCESS
-  limit put               hand             until it is resumed                      a1b2
+  limit put               manual           until it is resumed                      a1b2
   key tenant tenant=acme  rate             1.5s                                     c3d4
   operation list          rate             1m0s                                     -
-  everything              hand here        1m0s                                     -
+  everything              manual here      1m0s                                     -
   and 5 more
 
 chat       retries remaining: 0
