@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -265,7 +266,7 @@ func TestSimReplaysAnAccessLog(t *testing.T) {
 func TestSimReplaysWeirsOwnLog(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	answered, refused := 0, 0
+	var answers, refusals atomic.Int64
 	synctest.Test(t, func(t *testing.T) {
 		l := slog.New(slog.NewJSONHandler(&log, nil))
 		policy := weir.Policy{MaxWait: 2 * time.Second, Limits: []limit.Limit{{Name: "tenant", Scope: "tenant", Rate: bucket.Rate{Amount: 5, Per: time.Second, Burst: 5}}}}
@@ -279,14 +280,15 @@ func TestSimReplaysWeirsOwnLog(t *testing.T) {
 				call := weir.Call{ID: fmt.Sprint(i), Safe: true, Keys: map[string]string{"tenant": []string{"loud", "loud", "loud", "quiet"}[i%4]}}
 				_, err := weir.Do(t.Context(), u, call, func(context.Context) (int, error) { time.Sleep(30 * time.Millisecond); return 0, nil })
 				if err == nil {
-					answered++
+					answers.Add(1)
 				} else {
-					refused++
+					refusals.Add(1)
 				}
 			}()
 		}
 		time.Sleep(time.Minute)
 	})
+	answered, refused := int(answers.Load()), int(refusals.Load())
 	config := `{upstreams: {api: {url: "https://api.invalid", max_wait: 2s, keys: {tenant: "header:X"}, limits: {tenant: {rate: 5/s, burst: 5, scope: tenant}}}}}`
 	status, out, said := simulate(t, t.Context(), map[string]string{"weir.yaml": config, "weir.log": log.String()}, "-config weir.yaml -json -replay weir.log")
 	var report simReport
