@@ -144,6 +144,7 @@ func (q *queue) gets(driver context.Context, now time.Duration) (over bool) {
 	defer func() {
 		if over = err != errLeft; over {
 			defer q.fetched()
+			defer q.responded()
 			q.share(q.first.after(q.ask.Delay), q.group.fleet.clock.Now(), err)
 			q.others = q.calls > 1 || q.line.Waiting() > 0
 		}
@@ -176,6 +177,11 @@ func (q *queue) again(now time.Duration) bool {
 		if s := p.spec(); q.steps[i] != beginDone || q.passed(q.first, now, s.hold) {
 			return false
 		}
+	}
+	for i, p := range q.leases {
+		p.mu.Lock()
+		p.demand.blocks += q.block[i]
+		p.mu.Unlock()
 	}
 	// A repeat contains no settlements. If the store executed the first request, they are settled. If not, the
 	// debts are kept for the next request.
@@ -216,8 +222,7 @@ func (q *queue) prepare(now time.Duration) {
 		if !q.solo && !q.group.failing.Load() {
 			p.spares(now, s, c.Cost)
 		}
-		a.Settle = p.takePending(now, a.Settle, q.group.failing.Load())
-		q.came[i] = p.cameBack()
+		a.Settle, q.back[i] = p.takePending(now, a.Settle, q.group.failing.Load())
 		q.block[i] = p.block(now, s)
 		if c.Extra = q.block[i]; !p.passing {
 			c.Extra += max(0, p.wants(now, s))
@@ -295,25 +300,39 @@ func (p *lease) calendar(now time.Duration, s *spec, c *Claim) {
 }
 
 // block returns how many additional units to lease: as many as the recent rate of use spends while they are
-// valid. It is at most a tenth of the limit, so that ten leasing processes do not starve an eleventh.
+// valid. It is at most a tenth of the limit, so that ten leasing processes do not starve an eleventh. Blocks of
+// requests under way count, since many queues may send requests for one limit at the same time.
 func (p *lease) block(now time.Duration, s *spec) int64 {
 	if !s.leased {
 		return 0
 	}
+	held := p.held(now)
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	// A larger block would partly be returned unused, and its units would be unavailable meanwhile.
 	n := int64(p.demand.rate * s.hold.Seconds())
-	p.mu.Unlock()
-	return max(0, min(n, s.most()/10)-p.held(now))
+	n = max(0, min(n, s.most()/10)-held-p.demand.blocks)
+	p.demand.blocks += n
+	return n
+}
+
+// responded records that no response to the queue's request will come any more. Its blocks were kept, or are
+// not granted.
+func (q *queue) responded() {
+	for i, p := range q.leases {
+		p.mu.Lock()
+		p.demand.blocks -= q.block[i]
+		p.mu.Unlock()
+	}
 }
 
 // takePending moves pending settlements into a request, with the rule and windows in force now. A settlement
 // may be older than a change of the limit. While the store fails, only debts are moved. A failed request would
-// lose returned units, since its effect is unknown.
-func (p *lease) takePending(now time.Duration, to []Settlement, failing bool) []Settlement {
+// lose returned units, since its effect is unknown. takePending also returns what was returned before.
+func (p *lease) takePending(now time.Duration, to []Settlement, failing bool) ([]Settlement, returned) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.spec()
+	s, was := p.spec(), p.back
 	kept := p.pending[:0]
 	for i := range p.pending {
 		next := p.pending[i]
@@ -324,9 +343,11 @@ func (p *lease) takePending(now time.Duration, to []Settlement, failing bool) []
 		next.Rule = &s.rule
 		next.Windows = s.windows(p.group.fleet.storeTime(now))
 		p.demand.asked -= next.Back
-		to = append(to, next)
+		if to = append(to, next); next.Back > 0 {
+			p.back.sent = now
+		}
 	}
 	p.pending = kept
 	p.urgent.Store(false)
-	return to
+	return to, was
 }

@@ -98,7 +98,7 @@ func (g *Group) tell(ctx context.Context, now time.Duration, leases []*lease, al
 		for s, ok := p.release(now, p.spec(), all); ok; s, ok = p.release(now, p.spec(), all) {
 			p.settle(now, s)
 		}
-		a.Settle = p.takePending(now, a.Settle, false)
+		a.Settle, _ = p.takePending(now, a.Settle, false)
 		if p.held(now) > 0 || p.standsBy(now) || p.reserves(now) > 0 {
 			g.isActive(p)
 		}

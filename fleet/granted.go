@@ -61,7 +61,7 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 	if q.lacks = q.ask.Granted < q.ask.Copies; q.ask.Granted > 0 {
 		q.askIn = 0
 	}
-	if q.lacks && !q.sparesAll(now) {
+	if q.lacks && !q.sparesAll(now) && !q.returning(now) {
 		q.short(now)
 	}
 }

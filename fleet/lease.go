@@ -59,9 +59,9 @@ type lease struct {
 	mu      sync.Mutex
 	seen    sight        // the latest response
 	pending []Settlement // to be sent with the next request
-	came    int64        // all units that were ever pending to return
-	short   []shortage   // queues that ask the store when enough has returned
-	kept    []kept       // for waiting calls, one of each queue
+	back    returned
+	short   []shortage // queues that ask the store when enough has returned
+	kept    []kept     // for waiting calls, one of each queue
 	demand  demand
 
 	begin beginning
@@ -223,11 +223,18 @@ func (p *lease) Retire(now time.Duration) bool {
 // Retired reports whether Retire has taken the lease out of use.
 func (p *lease) Retired() bool { return p.gone.Load() }
 
+// returned describes the units that a process has returned.
+type returned struct {
+	all  int64         // all units that were ever pending to return
+	sent time.Duration // when the latest of them were sent to the store
+}
+
 // demand measures how fast units are used, which determines the size of blocks.
 type demand struct {
 	at     time.Duration // of the last change
 	rate   float64       // units per second
 	asked  int64         // units taken from the store since
+	blocks int64         // units of the blocks in requests under way
 	primed bool
 }
 

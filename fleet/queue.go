@@ -45,24 +45,25 @@ type queue struct {
 
 	// The request under way and its result. Only the goroutine that has set asking uses these fields. mu orders
 	// its writes before the next one's reads.
-	ask    Ask
-	first  sending // when the request was first sent
-	costs  []int64 // of one copy
-	block  []int64 // the part of Extra to spend soon
-	steps  []beginStep
-	solo   bool          // the process serves calls from its part, so the grant goes to the standby
-	takes  bool          // the request takes all units of a bucket that begins
-	unsure bool          // the effect of the last request is unknown
-	calls  int           // the number of calls that it serves
-	others bool          // the last request served several calls, or calls arrived meanwhile
-	by     expiry        // of the grant
-	lacks  bool          // the last grant was incomplete
-	askIn  time.Duration // the longest time until the next request
-	quick  quickest
-	late   lateAnswers // guarded by mu
-	came   []int64     // cameBack of each lease at the last request
-	limits []LimitCall
-	timer  timeout
+	ask     Ask
+	first   sending // when the request was first sent
+	costs   []int64 // of one copy
+	block   []int64 // the part of Extra to spend soon
+	steps   []beginStep
+	solo    bool          // the process serves calls from its part, so the grant goes to the standby
+	takes   bool          // the request takes all units of a bucket that begins
+	unsure  bool          // the effect of the last request is unknown
+	calls   int           // the number of calls that it serves
+	others  bool          // the last request served several calls, or calls arrived meanwhile
+	by      expiry        // of the grant
+	lacks   bool          // the last grant was incomplete
+	askIn   time.Duration // the longest time until the next request
+	quick   quickest
+	late    lateAnswers // guarded by mu
+	back    []returned  // of each lease, before the last request
+	repeats bool        // the next request follows a refused one at once; see returning
+	limits  []LimitCall
+	timer   timeout
 }
 
 // A waiter is one call in a queue. While it is in line, the line's lock guards it.
@@ -109,7 +110,7 @@ func (g *Group) newQueue(leases []*lease) *queue {
 	n := len(leases)
 	q := &queue{
 		group: g, leases: append([]*lease(nil), leases...), lane: g.fleet.nextID(),
-		came: make([]int64, n), costs: make([]int64, n), block: make([]int64, n), steps: make([]beginStep, n),
+		back: make([]returned, n), costs: make([]int64, n), block: make([]int64, n), steps: make([]beginStep, n),
 		line: line.ByPriority(g.fleet.clock, g.fleet.o.Queue),
 	}
 	q.step = line.Step{Kind: line.Store, Fetch: q.looksAfter}

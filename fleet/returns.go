@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/line"
 	"math"
 	"slices"
 	"time"
@@ -31,7 +32,7 @@ func (p *lease) settle(now time.Duration, s Settlement) {
 		p.fold()
 	}
 	p.pending = append(p.pending, s)
-	p.came += s.Back
+	p.back.all += s.Back
 	wake := p.enough()
 	told := len(p.pending) >= manyPending || s.Back > 0 && !p.plenty(now)
 	p.mu.Unlock()
@@ -55,7 +56,7 @@ func (p *lease) splinters(cost int64) bool {
 	return true
 }
 
-// A shortage is a queue that asks again when came reaches until. It ends then.
+// A shortage is a queue that asks again when returned.all reaches until. It ends then.
 type shortage struct {
 	q     *queue
 	until int64
@@ -64,7 +65,7 @@ type shortage struct {
 // enough returns the queues whose missing units have returned. p.mu is held.
 func (p *lease) enough() (all []*queue) {
 	p.short = slices.DeleteFunc(p.short, func(s shortage) bool {
-		if p.came < s.until {
+		if p.back.all < s.until {
 			return false
 		}
 		all = append(all, s.q)
@@ -79,27 +80,20 @@ func (p *lease) plenty(now time.Duration) bool {
 	return p.seen.known && p.seen.grant.Left > p.spec().most()/2 && now < p.seen.at+time.Second
 }
 
-// notShort is a value that came never reaches: the queue lacks no units that can return here.
+// notShort is a value that is never reached: the queue lacks no units that can return here.
 const notShort = math.MaxInt64
 
-// isShort records that the queue asks again when came reaches until, and reports whether it already has.
+// isShort records that the queue asks again when that many units have returned, and reports whether it already has.
 func (p *lease) isShort(q *queue, until int64) (enough bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.short = slices.DeleteFunc(p.short, func(s shortage) bool { return s.q == q })
 	// As many units may have returned since the request.
-	if p.came >= until || until == notShort {
+	if p.back.all >= until || until == notShort {
 		return until != notShort
 	}
 	p.short = append(p.short, shortage{q, until})
 	return false
-}
-
-// cameBack returns how many units were ever pending to return.
-func (p *lease) cameBack() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.came
 }
 
 // soon makes Run report returned units soon.
@@ -154,6 +148,41 @@ func (q *queue) spacing() time.Duration {
 	return askAgain
 }
 
+// returning makes the queue ask again immediately if calls would be refused, and the limits that lack units may
+// have them now: other requests of this process were returning units when the store decided, or returned enough
+// since. Calls that do not wait get these units, too. It reports false if the last request was such a repeat.
+func (q *queue) returning(now time.Duration) bool {
+	if q.repeats = !q.repeats && q.wouldRefuse(now); !q.repeats {
+		return false
+	}
+	for i, p := range q.leases {
+		g, cost := &q.ask.Grants[i], q.ask.Claims[i].Cost
+		if g.Left >= cost {
+			continue
+		}
+		p.mu.Lock()
+		late := q.back[i].sent > 0 && q.back[i].sent+now-q.first.at > q.first.at // by the duration of this request
+		enough := p.back.all-q.back[i].all >= cost-g.Left
+		p.mu.Unlock()
+		if q.repeats = g.Paused == 0 && cost <= q.ask.Claims[i].Rule.Most() && (late || enough); !q.repeats {
+			return false
+		}
+	}
+	q.mu.Lock()
+	q.next = now
+	q.mu.Unlock()
+	return true
+}
+
+// wouldRefuse reports whether a call cannot wait for its units.
+func (q *queue) wouldRefuse(now time.Duration) (would bool) {
+	q.line.Each(func(a line.Asker) line.Kind {
+		would = would || a.(*waiter).until <= now
+		return line.Wait
+	})
+	return would
+}
+
 // missing tells each limit that granted too few units how many must return before the next request. It reports
 // whether that many have already returned to a limit, or are held in blocks that the next request returns.
 func (q *queue) missing(now time.Duration) (enough bool) {
@@ -161,7 +190,7 @@ func (q *queue) missing(now time.Duration) (enough bool) {
 		c, g := &q.ask.Claims[i], &q.ask.Grants[i]
 		until := int64(notShort)
 		if g.Wait > 0 && g.Paused == 0 && c.Cost <= c.Rule.Most() {
-			until = q.came[i] + c.Cost - g.Left
+			until = q.back[i].all + c.Cost - g.Left
 			if p.splinters(c.Cost) {
 				until -= p.held(now)
 			}
@@ -178,8 +207,9 @@ func (q *queue) forget() {
 	}
 }
 
-// fold merges pending settlements. Debts become one. Units of one grant return in pairs, at the lower mark of
-// the two. There they may count for less, and never for more. If too many remain, the older half is dropped.
+// fold merges pending settlements. Debts become one. Units of one grant return together, and nothing is lost. If
+// too many settlements remain, units of other grants return in pairs, at the lower mark of the two. There they may
+// count for less, and never for more. If they cannot, those of the earliest grants are dropped.
 func (p *lease) fold() {
 	sum := Settlement{Rule: &p.spec().rule, Key: p.key}
 	var backs []Settlement
@@ -189,23 +219,29 @@ func (p *lease) fold() {
 			backs = append(backs, s)
 		}
 	}
-	byMark := slices.Clone(backs)
-	slices.SortStableFunc(byMark, func(a, b Settlement) int {
+	slices.SortStableFunc(backs, func(a, b Settlement) int {
 		return cmp.Or(cmp.Compare(a.Mark.At, b.Mark.At), cmp.Compare(a.Mark.Step, b.Mark.Step), cmp.Compare(a.Mark.Level, b.Mark.Level))
 	})
-	kept := p.pending[:0]
-	for i := 0; i < len(byMark); i++ {
-		s := byMark[i]
-		if i+1 < len(byMark) && s.with(byMark[i+1].Mark) {
-			s.Back += byMark[i+1].Back
-			i++
+	backs = merged(backs, len(backs), func(s *Settlement, m Mark) bool { return s.Mark.At == m.At && s.with(m) })
+	for n := 0; len(backs) > mostPending/2 && len(backs) != n; {
+		n = len(backs)
+		backs = merged(backs, 2, (*Settlement).with)
+	}
+	p.pending = append(append(p.pending[:0], backs[max(0, len(backs)-mostPending/2):]...), sum)
+}
+
+// merged adds each settlement to the one before it if with allows it. Up to most settlements become one.
+func merged(all []Settlement, most int, with func(*Settlement, Mark) bool) []Settlement {
+	kept, n := all[:0], 0
+	for _, s := range all {
+		if last := len(kept) - 1; last >= 0 && n < most && with(&kept[last], s.Mark) {
+			kept[last].Back += s.Back
+			n++
+			continue
 		}
-		kept = append(kept, s)
+		kept, n = append(kept, s), 1
 	}
-	if len(kept) > mostPending/2 {
-		kept = append(kept[:0], backs[len(backs)-min(len(backs), mostPending/2):]...)
-	}
-	p.pending = append(kept, sum)
+	return kept
 }
 
 // with reports whether units with the mark m may return with the settlement's mark, which is the lower one, or
