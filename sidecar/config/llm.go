@@ -81,7 +81,7 @@ var cacheFields = []field[Cache]{
 	one("stale_if_error", orOff(duration, -1), func(c *Cache) *time.Duration { return &c.IfError }, "24h", "How long after `ttl` the tier `cached` may serve it if the model fails."),
 	one("memory", size(1<<20, 1<<40), func(c *Cache) *int64 { return &c.Memory }, "64MiB", ""),
 	one("any_temperature", boolean, func(c *Cache) *bool { return &c.AnyTemperature }, "false", ""),
-	one("loose", boolean, func(c *Cache) *bool { return &c.Loose }, "false", "Ignores case and spacing of users' questions, not of instructions. Requests with tools are compared exactly. Not for questions about code."),
+	one("loose", boolean, func(c *Cache) *bool { return &c.Loose }, "false", "Ignores case and spacing of users' questions, not of instructions. Requests with tools are compared exactly. Do not use it for questions about code."),
 	one("similar", sureness, func(c *Cache) *float64 { return &c.Similar }, "off", "Serves the answer to a similar question of the tenant, at this confidence; `true` is 95%. All else must be equal, without tools or images; see docs/how-to/cache-model-answers.md."),
 }
 
