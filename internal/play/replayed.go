@@ -141,7 +141,7 @@ func (x *Replayed) Text() string {
 		say("not played: %s", names(x.Unknown))
 	}
 	if x.Suppressed > 0 {
-		say("weir's log lacks %s: see log_each_second", many(int(x.Suppressed), "line"))
+		say("weir's log lacks %s: it has at most 10 equal lines a second", many(int(x.Suppressed), "line"))
 	}
 	if x.Late > 0 {
 		say("%s played late, after calls in earlier lines that began later", many(int(x.Late), "line"))
