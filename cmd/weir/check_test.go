@@ -119,7 +119,7 @@ func TestCheckWarnsOfSmallBudgetsAndAbsurdPrices(t *testing.T) {
 		{"prices: usual.yaml\nupstreams: {up: {preset: openai}}", "", ""},
 		{"prices: debt.yaml\nupstreams: {up: {preset: openai}}", "", "models.mine.input: -3 is negative; write 0 if it costs nothing"},
 		{"prices: token.yaml\nupstreams: {up: {preset: openai}}", "", "models.mine.input: 3000000 is more than 10000 dollars per million tokens"},
-		{"upstreams: {up: {preset: openai, limits: {money: {rate: 5/h, unit: usd}}}}", "", "a budget has no rate: a rate refills all the time, so that more than its amount could be spent"},
+		{"upstreams: {up: {preset: openai, limits: {money: {rate: 5/h, unit: usd}}}}", "", "a budget has no rate: a rate refills continuously, so more than its amount could be spent"},
 	} {
 		file := filepath.Join(dir, "weir.yaml")
 		if err := os.WriteFile(file, []byte(c.yaml+"\n"), 0o600); err != nil {
