@@ -148,9 +148,9 @@ func (q *queue) spacing() time.Duration {
 	return askAgain
 }
 
-// returning makes the queue ask again immediately if calls would be refused, and the limits that lack units may
-// have them now: other requests of this process were returning units when the store decided, or returned enough
-// since. Calls that do not wait get these units, too. It reports false if the last request was such a repeat.
+// returning makes the queue ask again immediately if calls would be refused, and each limit that lacked units may
+// have enough now: other requests of this process were returning units when the store decided, or returned enough
+// since. It reports false if the last request was such a repeat.
 func (q *queue) returning(now time.Duration) bool {
 	if q.repeats = !q.repeats && q.wouldRefuse(now); !q.repeats {
 		return false
@@ -174,10 +174,14 @@ func (q *queue) returning(now time.Duration) bool {
 	return true
 }
 
-// wouldRefuse reports whether a call cannot wait for its units.
+// wouldRefuse reports whether a call cannot wait as long as the limits require.
 func (q *queue) wouldRefuse(now time.Duration) (would bool) {
+	wait := time.Duration(1)
+	for i := range q.leases {
+		wait = max(wait, q.ask.Grants[i].Wait)
+	}
 	q.line.Each(func(a line.Asker) line.Kind {
-		would = would || a.(*waiter).until <= now
+		would = would || a.(*waiter).until < later(now, wait)
 		return line.Wait
 	})
 	return would

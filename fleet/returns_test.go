@@ -237,34 +237,38 @@ func (s overtaken) Take(ctx context.Context, a *Ask) error {
 	return err
 }
 
-// A call that does not wait gets units that its process has just returned, even if its request overtakes the one
-// that returns them.
+// A call that waits for less than the limit requires gets units that its process has just returned, even if its
+// request overtakes the one that returns them.
 func TestACallGetsUnitsThatAnotherRequestReturns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fleets, regs := fleetOf(t, 1, overtaken{NewMemory(nil)}, limit.Limit{Name: "all", Unit: "tokens", Rate: bucket.Rate{Amount: 100, Per: time.Hour, Burst: 100}}, Options{})
-		users, err := limit.NewShared(clock.System.Now(), limit.Limit{Name: "user", Scope: "user", Rate: bucket.Rate{Amount: 100, Per: time.Hour}}, fleets[0].Group("up"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all := regs[0].Most(clock.System.Now(), "")
-		held, ok, err := take(t.Context(), regs[0], all, clock.System.Now()+time.Second)
-		if err != nil || !ok {
-			t.Fatalf("%v, %v", ok, err)
-		}
-		held.Settle(clock.System.Now(), map[string]int64{"tokens": 0})
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		wg.Go(func() {
-			if _, ok, err := take(t.Context(), regs[0], 1, clock.System.Now()+time.Second); !ok || err != nil {
-				t.Errorf("the call whose request returns the units: %v, %v", ok, err)
-			}
-		})
-		time.Sleep(time.Millisecond)
-		ok, v, err := goOne(t.Context(), clock.System.Now(), limit.Charge{Registry: regs[0], Cost: all / 2}, limit.Charge{Registry: users, Key: "u", Cost: 1})
-		if !ok || err != nil {
-			t.Errorf("%+v, %v", v, err)
+	for _, patience := range []time.Duration{0, 30 * time.Millisecond, time.Minute} {
+		synctest.Test(t, func(t *testing.T) { overtakes(t, patience) })
+	}
+}
+
+func overtakes(t *testing.T, patience time.Duration) {
+	fleets, regs := fleetOf(t, 1, overtaken{NewMemory(nil)}, limit.Limit{Name: "all", Unit: "tokens", Rate: bucket.Rate{Amount: 100, Per: time.Hour, Burst: 100}}, Options{})
+	users, err := limit.NewShared(clock.System.Now(), limit.Limit{Name: "user", Scope: "user", Rate: bucket.Rate{Amount: 100, Per: time.Hour}}, fleets[0].Group("up"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := regs[0].Most(clock.System.Now(), "")
+	held, ok, err := take(t.Context(), regs[0], all, clock.System.Now()+time.Second)
+	if err != nil || !ok {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	held.Settle(clock.System.Now(), map[string]int64{"tokens": 0})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		if _, ok, err := take(t.Context(), regs[0], 1, clock.System.Now()+time.Second); !ok || err != nil {
+			t.Errorf("the call whose request returns the units: %v, %v", ok, err)
 		}
 	})
+	time.Sleep(time.Millisecond)
+	ok, v, err := goOne(t.Context(), clock.System.Now()+patience, limit.Charge{Registry: regs[0], Cost: all / 2}, limit.Charge{Registry: users, Key: "u", Cost: 1})
+	if !ok || err != nil {
+		t.Errorf("patience %v: %+v, %v", patience, v, err)
+	}
 }
 
 // Many units return before the store can get the report. Merging them creates no units. If they are of few grants,

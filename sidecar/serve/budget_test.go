@@ -148,7 +148,7 @@ func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`, int(math.Ceil(in)), int(out))
 }
 
-// spend makes calls by 100 callers until the budget refuses them, and returns what was spent and the budget, in millionths
+// spend makes calls by 100 callers until the budget refuses them, and returns the spent amount and the budget, in millionths
 // of a dollar.
 func spend(t *testing.T, p *played, limit string) (spent, full float64) {
 	synctest.Test(t, func(t *testing.T) {
