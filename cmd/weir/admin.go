@@ -37,9 +37,9 @@ type admin struct {
 func (w world) adminFlags(c *cobra.Command) *admin {
 	a, f := &admin{env: w.env}, c.Flags()
 	f.StringVar(&a.address, "admin", defaultAdmin, "admin `ADDRESS` of the running weir; https://ADDRESS uses TLS. The token is read from "+tokenVariable)
-	f.StringVar(&a.ca, "ca", "", "PEM `FILE` of the authorities that signed weir's certificate; default: the system's")
+	f.StringVar(&a.ca, "ca", "", "PEM `FILE` of the certificate authorities to trust; default: the system's")
 	f.StringVar(&a.cert, "cert", "", "PEM `FILE` of the client certificate to present")
-	f.StringVar(&a.key, "key", "", "PEM `FILE` of its private key")
+	f.StringVar(&a.key, "key", "", "PEM `FILE` of the private key of --cert")
 	return a
 }
 

@@ -109,13 +109,13 @@ func TestCheckWarnsOfSmallBudgetsAndAbsurdPrices(t *testing.T) {
 	const money = "{amount: %s, every: day, unit: usd%s}"
 	for _, c := range []struct{ yaml, warns, refuses string }{
 		{"upstreams: {up: {preset: anthropic, limits: {money: " + fmt.Sprintf(money, "24.57", "") + "}}}",
-			"warn  up: limit money: 24.57 USD is less than 20 calls of claude-opus-4-1, which may cost 1.2288 USD each without max_tokens; calls will wait", ""},
+			"warn  up: limit money: 24.57 USD is enough for fewer than 20 calls of claude-opus-4-1, because a call without max_tokens may cost 1.2288 USD: calls will wait", ""},
 		{"upstreams: {up: {preset: anthropic, limits: {money: " + fmt.Sprintf(money, "24.58", "") + "}}}", "", ""},
 		{"upstreams: {up: {preset: anthropic, limits: {money: " + fmt.Sprintf(money, "5", ", hold: most") + "}}}", "warn  up: limit money", ""},
 		{"upstreams: {up: {preset: gemini, limits: {money: " + fmt.Sprintf(money, "5", "") + "}}}", "", ""},
 		{"callers: {limits: {own: " + fmt.Sprintf(money, "3", ", scope: user") + "}}\nupstreams: {a: {preset: gemini}, b: {preset: openai}}",
-			"warn  callers: limit own: 3.00 USD is less than 20 calls of gpt-5.2,", ""},
-		{"prices: dear.yaml\nupstreams: {up: {preset: openai}}", "dear.yaml: mine costs more than 1000 dollars per million tokens; is it the price of fewer tokens?", ""},
+			"warn  callers: limit own: 3.00 USD is enough for fewer than 20 calls of gpt-5.2,", ""},
+		{"prices: dear.yaml\nupstreams: {up: {preset: openai}}", "dear.yaml: the price of mine is more than 1000 dollars per million tokens: check that it is not the price of fewer tokens", ""},
 		{"prices: usual.yaml\nupstreams: {up: {preset: openai}}", "", ""},
 		{"prices: debt.yaml\nupstreams: {up: {preset: openai}}", "", "models.mine.input: -3 is negative; write 0 if it costs nothing"},
 		{"prices: token.yaml\nupstreams: {up: {preset: openai}}", "", "models.mine.input: 3000000 is more than 10000 dollars per million tokens"},

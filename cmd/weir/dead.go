@@ -27,8 +27,8 @@ func newDead(w world) *cobra.Command {
 		Short: "List, show, redrive and drop dead letters",
 		Long: `List, show, redrive and drop dead letters. A dead letter is a delivery that weir gave up on: it is not sent again unless an operator redrives it.
 
-weir asks the admin listener of a running weir. With --file, it opens a deliveries file that no running weir uses; with --config, the file or
-database that a configuration names. With --queue, list and redrive apply to SQS messages that weir could not accept.`,
+weir asks the admin listener of a running weir. With --file, it opens a deliveries file, which no running weir may use. With --config, it opens the
+file or database of the configuration. With --queue, list and redrive apply to SQS messages that weir could not accept.`,
 		Example: `  weir dead list --upstream hooks --older 1h
   weir dead redrive --all --rate 10/s`,
 	})
@@ -48,8 +48,8 @@ type letterSource struct {
 
 func (w world) letterFlags(c *cobra.Command) *letterSource {
 	m := &letterSource{running: w.adminFlags(c), env: w.env}
-	c.Flags().StringVar(&m.file, "file", "", "read and change the deliveries in `FILE`, which no running weir may use")
-	c.Flags().StringVar(&m.config, "config", "", "configuration `FILE` whose deliveries to open, instead of asking a running weir")
+	c.Flags().StringVar(&m.file, "file", "", "read and change the deliveries in `FILE`; no running weir may use it")
+	c.Flags().StringVar(&m.config, "config", "", "open the deliveries of configuration `FILE` instead of asking a running weir")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		given := 0
 		for _, name := range []string{"admin", "file", "config"} {
@@ -112,15 +112,15 @@ func (m *letterSource) post(ctx context.Context, path string, order any) (done d
 // choiceFlags adds the flags that select dead letters.
 func (w world) choiceFlags(c *cobra.Command, running *admin) *deliveries.Choice {
 	o, f := &deliveries.Choice{Status: delivery.Failed}, c.Flags()
-	f.StringVar(&o.Upstream, "upstream", "", "only letters of `UPSTREAM`")
+	f.StringVar(&o.Upstream, "upstream", "", "only dead letters of `UPSTREAM`")
 	w.completeFlag(c, "upstream", running, upstreamName)
-	f.Func("reason", "only letters with `REASON`: "+strings.Join(reasons(), ", "), func(v string) error {
+	f.Func("reason", "only dead letters with `REASON`: "+strings.Join(reasons(), ", "), func(v string) error {
 		o.Reason = delivery.Reason(v)
 		return nil
 	})
 	completeFixed(c, "reason", reasons()...)
-	f.StringVar(&o.Owner, "owner", "", "only letters that `CALLER` submitted")
-	f.StringVar(&o.Older, "older", "", "only letters that became dead letters `DURATION` ago or earlier")
+	f.StringVar(&o.Owner, "owner", "", "only dead letters that `CALLER` submitted")
+	f.StringVar(&o.Older, "older", "", "only deliveries that became dead letters `DURATION` ago or earlier")
 	return o
 }
 
@@ -144,7 +144,7 @@ func newDeadList(w world) *cobra.Command {
 	oldest := c.Flags().Bool("oldest", false, "list the oldest first, of all upstreams")
 	most := c.Flags().Int("limit", 100, "list at most `N`; 0 for all")
 	asJSON := c.Flags().Bool("json", false, "print one JSON object per line")
-	queue := c.Flags().String("queue", "", "print how many messages are in the dead letter queue of the queue at `URL`, and when they were last moved back")
+	queue := c.Flags().String("queue", "", "print the number of messages in the dead letter queue of the SQS queue at `URL`, and when they were last moved back")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *queue != "" {
 			if err := onlyWithQueue(c, nil, "json"); err != nil {

@@ -46,7 +46,7 @@ queue of SQS back to its queue.`,
 	p := &changing{w: w, m: w.letterFlags(c), do: do, told: time.Now()}
 	choice, f := w.choiceFlags(c, p.m.running), c.Flags()
 	all := f.Bool("all", false, "all dead letters")
-	most := f.Int("most", 0, "change at most `N` of the selected letters; 0 means all")
+	most := f.Int("most", 0, "change at most `N` of the selected dead letters; 0 means all")
 	f.Func("rate", "at most `RATE`, such as 10/s, 300/m or 5000/h; limits of the upstream apply as well", func(v string) (err error) {
 		p.rate, err = perSecond(v)
 		return err
@@ -54,7 +54,7 @@ queue of SQS back to its queue.`,
 	queue := new(string)
 	if do == "redrive" {
 		f.BoolVar(&p.ends, "token-ended", false, "also redrive deliveries whose callers' tokens have expired, with weir's credentials")
-		f.StringVar(queue, "queue", "", "move all messages of the dead letter queue of the queue at `URL` back to it")
+		f.StringVar(queue, "queue", "", "move all messages in the dead letter queue of the SQS queue at `URL` back to that queue")
 	}
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		if *queue != "" {

@@ -13,7 +13,7 @@ import (
 func samplingFile(f *pflag.FlagSet) fileMaker {
 	o := xray.Rules{}
 	f.StringVar(&o.Service, "service", "weir", "`NAME` of the service that the rules apply to, as in traces.service; * for all")
-	f.StringVar(&o.Errors, "errors", "", "add a rule that keeps all requests to `PATH`, with priority 50 and a reservoir of 10")
+	f.StringVar(&o.Errors, "errors", "", "add a rule that traces all requests to `PATH`, with priority 50 and a reservoir of 10")
 	return func(_ context.Context, w world) ([]byte, error) {
 		text, err := o.Template()
 		if err != nil {

@@ -14,8 +14,8 @@ func newInit(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init [PRESET]",
 		Short: "Write a commented weir.yaml for a preset",
-		Long: `Write a commented weir.yaml for a preset, which "weir presets" lists. Without PRESET, write one for any HTTP API. An existing file is not
-changed.`,
+		Long: `Write a commented weir.yaml for a preset. "weir presets" lists the presets. Without PRESET, write a weir.yaml for any HTTP API.
+The command does not change an existing file.`,
 		Example: `  weir init openai
   weir init s3 --config s3.yaml`,
 		ValidArgsFunction: completePreset,

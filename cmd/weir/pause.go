@@ -25,7 +25,7 @@ func (w world) pauseFlags(c *cobra.Command) *pauseScope {
 	f.StringVar(&s.key, "limit-key", "", "only `KEY` of the limit; needs --limit")
 	f.StringVar(&s.pool, "pool", "", "only calls of `POOL`, as weir status shows it")
 	f.StringVar(&s.operation, "operation", "", "only calls of `OPERATION`")
-	f.BoolVar(&s.here, "here", false, "only in this weir, not in all that share its store")
+	f.BoolVar(&s.here, "here", false, "only in this weir, not in the others that share its store")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	w.completeUpstream(c, s.running)
 	w.completeFlag(c, "limit", s.running, limitNames)
@@ -39,8 +39,8 @@ func newPause(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pause UPSTREAM",
 		Short: "Stop calls to an upstream, or a part of them",
-		Long: `Stop calls to an upstream, or to one limit, key, pool or operation of it. Calls wait for the end of the pause, but at most for
-max_wait; then weir refuses them. The pause applies to every weir that shares the store, unless --here is given.`,
+		Long: `Stop calls to an upstream, or to one limit, key, pool or operation of it. Calls wait for the end of the pause, but no longer than
+max_wait. Then weir refuses them. The pause applies to every weir that shares the store, unless --here is given.`,
 		Example: `  weir pause openai --for 5m
   weir pause s3 --limit tenant --limit-key acme`,
 	}

@@ -14,8 +14,8 @@ func newPresets(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "presets [PRESET]",
 		Short: "List the presets, or show the settings of one",
-		Long: `List the presets, or show the settings of one as YAML, with sources. A preset sets limits, retries, breakers and timeouts for
-an API: "preset: s3" in an upstream of weir.yaml. Fields of the upstream replace fields of the preset.`,
+		Long: `List the presets, or show the settings of one as YAML, with the sources of its values. A preset sets limits, retries, breakers and
+timeouts for an API. To use one, write "preset: s3" in an upstream of weir.yaml. Fields of the upstream replace fields of the preset.`,
 		Example: `  weir presets
   weir presets openai`,
 		ValidArgsFunction: completePreset,

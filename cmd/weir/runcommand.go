@@ -14,12 +14,12 @@ func newRun(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run [FLAGS] -- COMMAND [ARG...]",
 		Short: "Run a command whose calls stay within limits",
-		Long: `Run a command, and keep its calls to APIs within their limits. The command gets a proxy and a certificate authority of this run in
-its environment. Calls to hosts of an upstream are decrypted, limited and retried. Connections to all other hosts are tunneled
-unread. Without --config, the presets with hosts are the upstreams: "weir presets github" shows one.
+		Long: `Run a command, and keep its calls to APIs within their limits. Environment variables direct the command to a proxy, and
+make it trust a certificate authority that exists only for this run. weir decrypts, limits and retries calls to the hosts of upstreams.
+It does not read connections to other hosts. Without --config, every preset with hosts is an upstream: "weir presets github" shows one.
 
-weir exits with the status of the command, or with 128 plus the number of the signal that ended it. A line on standard error
-reports what calls waited for, if any waited. Runs of one user on one machine share their limits.`,
+weir exits with the status of the command, or with 128 plus the number of the signal that ended it. If calls waited, weir
+prints one line on standard error with the reasons. All runs of a user on a machine share their limits.`,
 		Example: `  weir run -- curl https://api.github.com/repos/golang/go
   weir run --preset gemini-free -- python3 summarize.py`,
 		DisableFlagsInUseLine: true,
@@ -34,8 +34,8 @@ reports what calls waited for, if any waited. Runs of one user on one machine sh
 	path := configFlag(c, "")
 	f := c.Flags()
 	f.SetInterspersed(false)
-	presets := f.StringArray("preset", nil, "`PRESET` that replaces others for its hosts; may be repeated")
-	through := f.StringArray("through", nil, "`HOST` whose connections are tunneled unread, such as one whose certificate the command pins; may be repeated")
+	presets := f.StringArray("preset", nil, "use `PRESET` for its hosts, instead of any other preset; may be repeated")
+	through := f.StringArray("through", nil, "do not decrypt connections to `HOST`, for example because the command pins its certificate; may be repeated")
 	quiet := f.Bool("quiet", false, "print no summary")
 	verbose := f.BoolP("verbose", "v", false, "print a summary even if no call waited")
 	_ = c.RegisterFlagCompletionFunc("preset", completePreset) // the flag exists

@@ -39,8 +39,8 @@ func newSim(w world) *cobra.Command {
 		Use:   "sim [STORY.yaml...]",
 		Short: "Simulate how a configuration behaves when an upstream fails",
 		Long: `Simulate how a configuration behaves when an upstream fails, in virtual time: with the limits, queues, retries and breakers of weir serve,
-and a model of the upstream and its callers. Without STORY.yaml, simulate six stories for each upstream. It calls nothing and
-opens no store. docs/how-to/simulate.md explains stories and results.
+and a model of the upstream and its callers. Without STORY.yaml, simulate six stories for each upstream. weir sends no requests and opens no
+store. docs/how-to/simulate.md explains stories and results.
 
 The exit status is 1 if an expectation of a story does not hold, and 2 if a file is wrong.`,
 		Example: `  weir sim
@@ -55,10 +55,10 @@ The exit status is 1 if an expectation of a story does not hold, and 2 if a file
 	f := c.Flags()
 	f.StringVar(&s.config, "config", "weir.yaml", "configuration `FILE`")
 	f.StringVar(&s.upstream, "upstream", "", "only the `UPSTREAM` with this name")
-	f.Uint64Var(&s.seed, "seed", 1, "`NUMBER` that determines all random numbers")
-	f.IntVar(&s.seeds, "seeds", 1, "`NUMBER` of seeds with which to check expectations")
-	f.BoolVar(&s.search, "search", false, "search for the shortest stall from which service does not recover")
-	f.StringVar(&s.replay, "replay", "", "replay the calls of an access log, or of weir's log with log: attempts; `FILE`, or - for standard input")
+	f.Uint64Var(&s.seed, "seed", 1, "`NUMBER` that seeds the random generator; the same seed gives the same result")
+	f.IntVar(&s.seeds, "seeds", 1, "check expectations with this `NUMBER` of seeds")
+	f.BoolVar(&s.search, "search", false, "search for the shortest stall from which calls do not recover")
+	f.StringVar(&s.replay, "replay", "", "replay the calls in `FILE`: an access log, or weir's log with log: attempts; - for standard input")
 	f.StringVar(&s.against, "against", "", "with --search or --replay, also simulate the configuration `FILE`")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	for _, name := range []string{"config", "against"} {
@@ -272,8 +272,8 @@ func unplayedFields(file *config.File, upstream string) []string {
 
 // play plays everything and prints each result when it is known.
 func (p *simPlay) play(ctx context.Context) error {
-	p.print(play.Wrap("", fmt.Sprintf("%s, seed %d. A model: weir's code is the shipped one, callers and the machine behind each upstream are "+
-		"simulated in virtual time. No address, credential or store is used.", p.config, p.seed)) + "\n")
+	p.print(play.Wrap("", fmt.Sprintf("%s, seed %d. weir's own code runs in virtual time. Callers and the machine behind each upstream "+
+		"are models. No address, credential or store is used.", p.config, p.seed)) + "\n")
 	p.list("not played", p.report.NotPlayed)
 	if p.replay != "" {
 		return p.playRecording(ctx)

@@ -78,8 +78,8 @@ func TestSimPlaysTheStoriesOfAFile(t *testing.T) {
 	}
 	for _, want := range []string{
 		"not played: listen, notify, tls\n", "not played: max_body\n", "== upstream api ==", "twice the limit all",
-		"retry storm", "breaker flap", "cold cache", "leases again", "noisy tenant", "store away", "└ stall",
-		"calls answered", "attempts sent", "99% of calls answered again after", "without weir: stuck", "with the file: recovers in",
+		"retry storm", "breaker flap", "cold cache", "lease expiry", "noisy tenant", "store outage", "└ stall",
+		"calls answered", "attempts sent", "time until 99% of calls are answered again", "without weir: stuck", "with the file: recovers in",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)
@@ -136,11 +136,11 @@ func TestSimRefusesWrongInput(t *testing.T) {
 		"-config weir.yaml gone.yaml":                  "no such file",
 		"-config weir.yaml weir.yaml":                  "is a configuration, not a story",
 		"-config weir.yaml many.yaml":                  "want at most 5000000",
-		"-config weir.yaml endless.yaml":               "nothing after the trouble could be judged",
+		"-config weir.yaml endless.yaml":               "no time remains to measure the recovery",
 		"-config weir.yaml -seeds 0":                   "--seeds 0: want a number from 1 to 1000",
 		"-config weir.yaml -against weir.yaml":         "--against needs --search or --replay",
 		"-config weir.yaml -replay gone.log":           "no such file",
-		"-config weir.yaml -replay story.yaml":         "story.yaml:1: is neither a line of weir's log nor of an access log",
+		"-config weir.yaml -replay story.yaml":         "story.yaml:1: unknown format: want weir's log as JSON, or an access log",
 		"-config weir.yaml -replay weir.yaml -search":  "exclude each other",
 		"-config weir.yaml -search story.yaml":         "exclude each other",
 		"-config weir.yaml -search -against gone.yaml": "no such file",
@@ -167,7 +167,7 @@ func TestSimPrintsWhatThereIsWhenInterrupted(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "interrupted") || cli.Exit("weir", err, io.Discard) != 1 {
 		t.Errorf("got %v", err)
 	}
-	if text := out.String(); !strings.Contains(text, "with the file: recovers") || !strings.Contains(text, "interrupted after") || strings.Contains(text, "leases again") {
+	if text := out.String(); !strings.Contains(text, "with the file: recovers") || !strings.Contains(text, "interrupted after") || strings.Contains(text, "lease expiry") {
 		t.Errorf("got %s", text)
 	}
 }
@@ -243,7 +243,7 @@ func TestSimReplaysAnAccessLog(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"400 calls in 600 lines, from 2026-11-30 12:00:00 to 2026-11-30 12:00:29 UTC", "not played: /gone (200)",
+		"400 calls in 600 lines, from 2026-11-30 12:00:00 to 2026-11-30 12:00:29 UTC", "not played, because they match no upstream: /gone (200)",
 		"== upstream api ==", "== upstream other ==", "all: 200 calls\n", "  recorded ", "weir.yaml ", "new.yaml ",
 	} {
 		if !strings.Contains(out, want) {

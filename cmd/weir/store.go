@@ -20,7 +20,7 @@ func newStore(w world) *cobra.Command {
 		Use:   "init",
 		Short: "Prepare a new store",
 		Long: `Prepare the store of a configuration file: marks in Redis, tables in DynamoDB and PostgreSQL, queues in SQS. Run it
-once for a new store. Without it, weir assumes that a store without data has lost it, and starts cautiously.`,
+once for a new store. Otherwise weir treats the empty store as one that has lost its data, and grants fewer units at first.`,
 		Example: "  weir store init --config weir.yaml",
 	}
 	path := configFlag(initialize, "weir.yaml")

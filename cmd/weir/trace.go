@@ -21,8 +21,9 @@ import (
 func newTrace(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace ID",
-		Short: "Show where the time of a trace went, from X-Ray",
-		Long: `Show where the time of a trace went, and the error if it failed. ID has 32 hexadecimal digits, or is in X-Ray's format. weir looks the trace up in X-Ray,
+		Short: "Show how long each part of a trace took, from X-Ray",
+		Long: `Show how long each part of a trace took, and the error if it failed. ID has 32 hexadecimal digits, or is in
+X-Ray's format. weir looks the trace up in X-Ray,
 in the region that --xray or traces.region in the configuration file names.`,
 		Example: "  weir trace 6553f100000000000000000000000002 --xray eu-west-1",
 	}

@@ -17,7 +17,7 @@ func newWhy(w world) *cobra.Command {
 		Short: "Explain what happened to a call, and what to change",
 		Long: `Explain what happened to a call, and which setting to change. ID is the X-Correlation-Id of a response, or the id of a log line.
 
-weir keeps the latest calls that were refused, failed or waited, and a sample of the others. For a call that was not kept, it shows
+weir keeps the latest calls that were refused, failed or waited, and a sample of the others. For any other call, it shows
 the decisions of the same second.`,
 		Example: `  weir why 01JZ4T2M8Q
   weir why my-request-7 --at 2026-11-29T12:30:00Z`,

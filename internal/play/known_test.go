@@ -68,8 +68,8 @@ func TestKnownFailuresOccurWithoutProtectionOnly(t *testing.T) {
 		{"breaker flap", "bounded", bounded, within(12 * time.Second)},
 		{"cold cache", "direct", direct, stuck},
 		{"cold cache", "bounded", bounded, within(time.Minute)},
-		{"leases again", "direct", direct, stuck},
-		{"leases again", "bounded", bounded, within(90 * time.Second)},
+		{"lease expiry", "direct", direct, stuck},
+		{"lease expiry", "bounded", bounded, within(90 * time.Second)},
 		{"noisy tenant", "direct", direct, stuck},
 		{"noisy tenant", "limited", limited, func(x *play.Score) bool { return x.Quiet < 0.9 }},
 		{"noisy tenant", "fair", fair, func(x *play.Score) bool { return x.Quiet >= 0.995 && x.RecoveredMS != nil }},
@@ -108,7 +108,7 @@ func TestKnownFailuresOccurWithoutProtectionOnly(t *testing.T) {
 func TestFleetKeepsLimitWithoutItsStore(t *testing.T) {
 	t.Parallel()
 	target := &play.Target{Name: "api", Policy: weir.Policy{Limits: rate(40, 10)}, Store: &play.Store{Latency: time.Millisecond}}
-	s := usual(t, target, "store away")
+	s := usual(t, target, "store outage")
 	for seed := range uint64(5) {
 		x, err := s.Play(t.Context(), seed, &target.Policy, target.Store)
 		if err != nil {

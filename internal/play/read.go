@@ -70,7 +70,7 @@ func (r *storyReader) check(n *doc.Node, s *Story) {
 	for i := range s.Troubles {
 		t := &s.Troubles[i]
 		if t.To >= s.Length {
-			r.Bad(at, "make length longer, or for shorter", "%s ends at %v, and the story at %v: nothing after the trouble could be judged", t.Kind, t.To, s.Length)
+			r.Bad(at, "make length longer, or for shorter", "%s ends at %v, and the story at %v: no time remains to measure the recovery", t.Kind, t.To, s.Length)
 		}
 		for _, o := range s.Troubles[:i] {
 			if o.Kind == t.Kind && t.From < o.To {

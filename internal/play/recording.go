@@ -38,20 +38,20 @@ type entry struct {
 	line      int64
 	at        time.Duration // when it happened, in virtual time
 	sent      time.Duration // when the first attempt of the call was sent
-	waited    time.Duration // before that
+	waited    time.Duration // how long the call waited before sent
 	upstream  string
 	operation string // "" for an access log
 	method    string // of an access log, with the raw path that is sent
 	path      string
 	client    string            // keys, or a hash of the client in an access log
 	keys      map[string]string // nil for an access log
-	limit     string            // that refused the call
+	limit     string            // the limit that refused the call
 	class     outcome.Class
 	took      time.Duration // 0 if unknown
 	hint      time.Duration
 	usage     map[string]int64
 
-	call, attempt bool // it is the begin of a call, an attempt, or both
+	call, attempt bool // the entry begins a call, is an attempt, or both
 	refused       bool // weir refused the call
 }
 
@@ -61,7 +61,7 @@ type Recording struct {
 	// Route returns the upstream of a request in an access log, and the path that is sent to it.
 	Route func(host, path string) (upstream, rest string, ok bool)
 
-	// Progress is called now and then with the number of lines so far.
+	// Progress is called after every 100,000 lines, with the number of lines read.
 	Progress func(lines int64)
 
 	name   string
@@ -85,20 +85,20 @@ type ReadCounts struct {
 	Unknown      map[string]int64 `json:"unknown"`       // attempts at upstreams that are not played, by name
 }
 
-// NewRecording returns a recording. The name is for errors. The seed determines when calls begin in their second, if the
-// log specifies only that.
+// NewRecording returns a recording. The name is for errors. If the log contains times in whole seconds, the seed
+// determines when in its second each call begins.
 func NewRecording(name string, in io.Reader, seed uint64) (*Recording, error) {
 	r := &Recording{name: name, in: bufio.NewReaderSize(in, longestLine), random: rand.New(rand.NewPCG(seed, 0x6c6f67)), ids: newIDSet()}
 	r.counts.Unknown = make(map[string]int64)
 	switch head, err := r.in.Peek(2); {
 	case len(head) == 0 && errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%s: is empty", name)
+		return nil, fmt.Errorf("%s: is empty: want weir's log with log: attempts, or an access log", name)
 	case len(head) == 0:
 		return nil, fmt.Errorf("%s: %w", name, err)
 	case bytes.Equal(head, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(r.in)
 		if err != nil {
-			return nil, fmt.Errorf("%s: compressed by gzip: %w", name, err)
+			return nil, fmt.Errorf("%s: decompress: %w", name, err)
 		}
 		r.in = bufio.NewReaderSize(z, longestLine)
 	}
@@ -176,15 +176,15 @@ func (r *Recording) read() error {
 }
 
 func (r *Recording) unknownFormat() error {
-	return fmt.Errorf("%s:%d: is neither a line of weir's log nor of an access log in the combined format", r.name, r.counts.FirstSkipped)
+	return fmt.Errorf("%s:%d: unknown format: want weir's log as JSON, or an access log in the combined format", r.name, r.counts.FirstSkipped)
 }
 
-// push adds an entry. An attempt may begin before calls already played, because logs contain the ends of attempts.
+// push adds an entry. An attempt may have begun before calls already played, because attempts are logged when they end.
 func (r *Recording) push(e *entry) error {
 	e.line = r.counts.Lines
 	if e.at < r.now {
 		if e.at+e.waited+e.took < r.now-late {
-			return fmt.Errorf("%s:%d: %s is earlier than lines more than %d lines before: sort the file by time", r.name, e.line, stamp(e.at), window)
+			return fmt.Errorf("%s:%d: %s is earlier than a line more than %d lines before it: sort the file by time", r.name, e.line, stamp(e.at), window)
 		}
 		e.at = r.now
 		r.counts.Late++
@@ -193,8 +193,8 @@ func (r *Recording) push(e *entry) error {
 	return nil
 }
 
-// beginning is the wall clock at the beginning of virtual time. Recorded calls happen in virtual time at their own wall
-// clock, so that calendar limits begin as they did.
+// beginning is the wall clock at the beginning of virtual time. In virtual time, each call happens at its recorded
+// time of day, so that windows of calendar limits begin as they did.
 var beginning = new(sim.World).Clock().Wall(0)
 
 // stamp formats an instant.
@@ -300,7 +300,7 @@ func keysOf(text string) map[string]string {
 	return keys
 }
 
-// accessLine parses a line in the combined format, with or without a host before it. e is nil if no upstream is found.
+// accessLine parses a line in the combined format, which may begin with a host. e is nil if no upstream has the path.
 func (r *Recording) accessLine(text string) (e *entry, ok bool) {
 	head, rest, ok := strings.Cut(text, " [")
 	when, rest, closed := strings.Cut(rest, `] "`)
@@ -347,7 +347,7 @@ func (r *Recording) accessLine(text string) (e *entry, ok bool) {
 	}, true
 }
 
-// cutQuoted returns the text before the next quote that no backslash precedes, and the text after it.
+// cutQuoted returns the text before and after the next quotation mark that is not escaped by a backslash.
 func cutQuoted(text string) (quoted, rest string, ok bool) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

@@ -26,9 +26,9 @@ import (
 const (
 	mostInSecond = 100_000
 	mostRunning  = 100_000 // calls at a time, of all configurations
-	mostClients  = 10_000  // with their own figures, for each upstream
+	mostClients  = 10_000  // of an upstream, with separate rows
 	recent       = 10 * time.Second
-	lastWait     = time.Hour // that the replay waits for calls after the last one of the recording
+	lastWait     = time.Hour // how long the replay continues after the last recorded call
 )
 
 // A Replay plays recorded calls in virtual time with configurations. Each configuration gets the same calls. The
@@ -70,9 +70,9 @@ type server struct {
 	billed  map[string]bool
 }
 
-// A second has the recorded attempts of a second.
+// A second counts the attempts that the recording has in one second.
 type second struct {
-	at                          time.Duration // its begin
+	at                          time.Duration // when it begins
 	accepted, throttled, failed int
 	hint                        time.Duration // the longest
 }
@@ -111,20 +111,20 @@ func (r *Replay) Play(ctx context.Context, rec *Recording) (*Replayed, error) {
 	return r.result(ctx.Err() != nil, rec), nil
 }
 
-// check refuses a recording without a call.
+// check returns an error if the recording has no call.
 func (r *Replay) check(rec *Recording) error {
 	switch c := &rec.counts; {
 	case c.Lines == 0 || !rec.found && c.Skipped == 0:
-		return fmt.Errorf("%s: is empty", rec.name)
+		return fmt.Errorf("%s: is empty: want weir's log with log: attempts, or an access log", rec.name)
 	case !rec.found:
 		return rec.unknownFormat()
 	case r.counts.Calls > 0:
 	case r.Only != "":
-		return fmt.Errorf("%s: has no call of upstream %s in %d lines", rec.name, r.Only, c.Lines)
+		return fmt.Errorf("%s: has no call to upstream %s in %d lines; replay without --upstream to see which upstreams it has", rec.name, r.Only, c.Lines)
 	case len(c.Unknown) > 0:
-		return fmt.Errorf("%s: has no call of an upstream of %s; it has calls of %s", rec.name, r.Ways[0].Name, names(c.Unknown))
+		return fmt.Errorf("%s: has no call to an upstream in %s; its calls go to %s", rec.name, r.Ways[0].Name, names(c.Unknown))
 	default:
-		return fmt.Errorf("%s: has no attempts in %d lines: weir logs them with log: attempts", rec.name, c.Lines)
+		return fmt.Errorf("%s: has no attempts in %d lines: set log: attempts in weir.yaml, and record again", rec.name, c.Lines)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (r *Replay) batches(ctx context.Context, rec *Recording) error {
 			return nil
 		}
 		if len(batch) >= mostInSecond {
-			return fmt.Errorf("%s:%d: more than %d lines begin in one second, %s", rec.name, e.line, mostInSecond, stamp(e.at))
+			return fmt.Errorf("%s:%d: more than %d attempts begin in the second %s; replay a smaller recording", rec.name, e.line, mostInSecond, stamp(e.at))
 		}
 		batch = append(batch, e)
 	}
@@ -196,7 +196,7 @@ func (r *Replay) play(batch []*entry, rec *Recording) error {
 					continue
 				}
 				if r.running++; r.running > mostRunning {
-					tooMany = fmt.Errorf("%s:%d: more than %d calls wait at the same time, at %s: shorten max_wait, or play one --upstream", rec.name, e.line, mostRunning, stamp(e.at))
+					tooMany = fmt.Errorf("%s:%d: more than %d calls wait at the same time, at %s: set a shorter max_wait, or replay one upstream with --upstream", rec.name, e.line, mostRunning, stamp(e.at))
 					return
 				}
 				row := s.row(e.client)
@@ -220,7 +220,7 @@ func (r *Replay) drain(ctx context.Context) error {
 	return nil
 }
 
-// open puts an upstream with each configuration.
+// open creates the server of an upstream, with a lane for each configuration.
 func (r *Replay) open(name string) (*server, error) {
 	s := &server{clients: make(map[string]*Row), columns: len(r.Ways) + 1, billed: make(map[string]bool)}
 	s.all = newRow("all", s.columns)
@@ -258,8 +258,8 @@ func (s *server) row(client string) *Row {
 	return row
 }
 
-// identify completes the keys of a call that a limit refused, and names the client by the scope by which the policy
-// distinguishes callers first.
+// identify completes the keys of a call that a limit refused. It names the client by the first scope of the policy for
+// which the call has a key: the scope of fair, then the other scopes.
 func (s *server) identify(e *entry) {
 	p := &s.lanes[0].target.Policy
 	if key, ok := e.keys[""]; ok {
@@ -278,7 +278,7 @@ func (s *server) identify(e *entry) {
 	}
 }
 
-// record notes a recorded entry.
+// record adds an entry to the figures of the recording.
 func (s *server) record(e *entry) {
 	at := e.at.Truncate(time.Second)
 	if n := len(s.seconds); n == 0 || s.seconds[n-1].at < at {
@@ -418,7 +418,8 @@ func (s *server) respond(l *lane, e *entry, now time.Duration, attempt int) (o o
 	return outcome.Outcome{Class: outcome.OK, Usage: e.usage}, takes
 }
 
-// fails reports whether an attempt fails, by the recorded attempts of the last seconds before the index to.
+// fails decides at random whether an attempt fails. The probability is the share of failures in the last recorded
+// seconds before the index to.
 func (s *server) fails(random *rand.Rand, to int, now time.Duration) bool {
 	accepted, failed := 0, 0
 	for _, one := range s.seconds[:to] {
@@ -470,32 +471,32 @@ func (s *server) assumed(t *Target) (all []string) {
 		all = append(all, fmt.Sprintf("an attempt takes %v", cmp.Or(t.Takes, usualTakes)))
 	}
 	if s.access {
-		all = append(all, "the calls of a second are spread over it")
+		all = append(all, "calls of the same second begin at random times in it")
 		if scopes := t.scopes(); len(scopes) > 0 {
-			all = append(all, "the client is the key of "+strings.Join(scopes, ", "))
+			all = append(all, "the user or address in the log is the key of "+strings.Join(scopes, ", "))
 		}
 	}
 	if s.refused && len(t.scopes()) > 1 {
-		all = append(all, "a call that weir refused has only the key of the limit that refused it")
+		all = append(all, "a refused call has only the key of the limit that refused it")
 	}
-	return append(all, "the upstream throttles and fails only when it did", "callers wait, and do not repeat calls beyond the recorded ones", "one process makes all calls")
+	return append(all, "the upstream throttles and fails only at the recorded times", "callers wait for every response, and repeat no calls except the recorded ones", "one process makes all calls")
 }
 
-// unplayed returns the limits that the recorded calls do not reach, with the reason.
+// unplayed returns the limits that the replay does not simulate or simulates only in part, with the reason.
 func (l *lane) unplayed(s *server) (all []string) {
 	for i := range l.target.Policy.Limits {
 		of := &l.target.Policy.Limits[i]
 		switch {
 		case !requests(of) && !s.billed[of.Unit]:
-			all = append(all, fmt.Sprintf("limits.%s (counts %s, which the recording lacks)", of.Name, of.Unit))
+			all = append(all, fmt.Sprintf("limits.%s (the recording has no %s)", of.Name, of.Unit))
 		case of.Shape != limit.Calendar && of.Advertised != "":
-			all = append(all, fmt.Sprintf("limits.%s (only its rate; the recording has no rate limit headers)", of.Name))
+			all = append(all, fmt.Sprintf("limits.%s (simulated with its rate only, because the recording has no rate limit headers)", of.Name))
 		}
 	}
 	return all
 }
 
-// top returns the clients with the most recorded calls, and then the sum of clients without their own figures.
+// top returns the clients with the most recorded calls, followed by the sum of the clients beyond mostClients.
 func (s *server) top(ways []string) (all []*Row) {
 	const most = 5
 	others := s.clients[otherClients]

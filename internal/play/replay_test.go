@@ -237,15 +237,15 @@ func TestReplayRefusesWrongRecordings(t *testing.T) {
 	for name, c := range map[string]struct{ log, want string }{
 		"empty":          {"", "log: is empty"},
 		"blank":          {"\n \n", "log: is empty"},
-		"another format": {"\nhello\nworld\n", "log:2: is neither a line of weir's log nor of an access log"},
-		"large":          {strings.Repeat("hello\n", 100_000), "log:1: is neither"},
-		"other JSON":     {`{"a":1}`, "log:1: is neither"},
-		"no attempts":    {`{"time":"2026-11-30T12:00:00Z","msg":"serving"}`, "log: has no attempts in 1 lines: weir logs them with log: attempts"},
-		"no upstream":    {strings.ReplaceAll(ok, `"api"`, `"else"`), "log: has no call of an upstream of file; it has calls of else (1)"},
-		"broken gzip":    {"\x1f\x8bxxxxxxxxxxx", "log: compressed by gzip: "},
+		"another format": {"\nhello\nworld\n", "log:2: unknown format: want weir's log as JSON, or an access log"},
+		"large":          {strings.Repeat("hello\n", 100_000), "log:1: unknown format: want"},
+		"other JSON":     {`{"a":1}`, "log:1: unknown format: want"},
+		"no attempts":    {`{"time":"2026-11-30T12:00:00Z","msg":"serving"}`, "log: has no attempts in 1 lines: set log: attempts in weir.yaml"},
+		"no upstream":    {strings.ReplaceAll(ok, `"api"`, `"else"`), "log: has no call to an upstream in file; its calls go to else (1)"},
+		"broken gzip":    {"\x1f\x8bxxxxxxxxxxx", "log: decompress: "},
 		"cut gzip":       {packed.String()[:packed.Len()-20], "unexpected EOF"},
-		"not sorted":     {weirLog("a", "ok", every(time.Millisecond, time.Hour, time.Hour+70*time.Second)...) + ok, "log:70001: 2026-11-30 12:00:00 is earlier than lines more than 65536 lines before: sort the file by time"},
-		"one second":     {strings.Repeat(ok, 100_001), "log:100001: more than 100000 lines begin in one second"},
+		"not sorted":     {weirLog("a", "ok", every(time.Millisecond, time.Hour, time.Hour+70*time.Second)...) + ok, "log:70001: 2026-11-30 12:00:00 is earlier than a line more than 65536 lines before it: sort the file by time"},
+		"one second":     {strings.Repeat(ok, 100_001), "log:100001: more than 100000 attempts begin in the second"},
 	} {
 		x, err := tryReplay(t.Context(), c.log, way("file", weir.Policy{}))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// otherClients are the clients without their own figures.
+// otherClients is the row of the clients beyond mostClients.
 const otherClients = "other clients"
 
 // Replayed is the result of a replay.
@@ -21,7 +21,7 @@ type Replayed struct {
 	ReadCounts
 	From        string             `json:"from"` // of the calls, in UTC
 	To          string             `json:"to"`
-	Calls       int                `json:"calls"` // that were played
+	Calls       int                `json:"calls"` // the calls that were played
 	Unfinished  int                `json:"unfinished,omitempty"`
 	Interrupted bool               `json:"interrupted,omitempty"`
 	Upstreams   []ReplayedUpstream `json:"upstreams"`
@@ -55,7 +55,7 @@ type Flow struct {
 	Refused   int      `json:"refused"`     // calls that weir refused without an attempt
 	Throttled int      `json:"throttled"`   // attempts that the upstream throttled
 	Failed    int      `json:"failed"`      // attempts that failed
-	WaitP50   *float64 `json:"wait_p50_ms"` // of all calls, for their turn and between attempts; null if recorded
+	WaitP50   *float64 `json:"wait_p50_ms"` // waits of all calls before and between attempts; null for "recorded"
 	WaitP99   *float64 `json:"wait_p99_ms"`
 
 	waits histogram
@@ -132,22 +132,22 @@ func (x *Replayed) Text() string {
 	say := func(format string, args ...any) { b.WriteString(Wrap("", fmt.Sprintf(format, args...)) + "\n") }
 	say("%s in %s, from %s to %s UTC", many(x.Calls, "call"), many(int(x.Lines), "line"), x.From, x.To)
 	if x.Interrupted {
-		say("interrupted: what follows is about the calls until then")
+		say("interrupted: the results cover the calls until then")
 	}
 	if x.Skipped > 0 {
-		say("skipped %s, first line %d: no known format, or no request", many(int(x.Skipped), "line"), x.FirstSkipped)
+		say("skipped %s, the first is line %d: unknown format, or no request", many(int(x.Skipped), "line"), x.FirstSkipped)
 	}
 	if len(x.Unknown) > 0 {
-		say("not played: %s", names(x.Unknown))
+		say("not played, because they match no upstream: %s", names(x.Unknown))
 	}
 	if x.Suppressed > 0 {
-		say("weir's log lacks %s: it has at most 10 equal lines a second", many(int(x.Suppressed), "line"))
+		say("%s missing: weir logs at most 10 equal lines a second", many(int(x.Suppressed), "line"))
 	}
 	if x.Late > 0 {
-		say("%s played late, after calls in earlier lines that began later", many(int(x.Late), "line"))
+		say("%s played late, because the log is not in the order of time", many(int(x.Late), "line"))
 	}
 	if x.Unfinished > 0 && !x.Interrupted {
-		say("%s still waiting an hour after the last one", many(x.Unfinished, "call"))
+		say("%s still waiting an hour after the last recorded call", many(x.Unfinished, "call"))
 	}
 	for i := range x.Upstreams {
 		b.WriteString(x.Upstreams[i].text())
@@ -163,7 +163,7 @@ func many(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// names lists upstreams that are not played, beginning with the most lines.
+// names lists upstreams that are not played. The upstream with the most lines comes first.
 func names(unknown map[string]int64) string {
 	const most = 10
 	var all []string

@@ -154,20 +154,20 @@ func (r *Report) fleetTable() string {
 	b.WriteString("\n")
 	row := func(name, value string) { fmt.Fprintf(&b, "  %-50s%16s\n", name, value) }
 	row("calls answered before the trouble", percent(x.Before))
-	row("calls answered in all", fmt.Sprintf("%d (%s)", x.Good, percent(x.Answered)))
+	row("calls answered in total", fmt.Sprintf("%d (%s)", x.Good, percent(x.Answered)))
 	row("attempts sent", fmt.Sprint(x.Sent))
-	row("attempts beyond the limit, at the worst time", fmt.Sprint(f.Over))
-	row("most requests to the store in a second, before", fmt.Sprint(f.RequestsBefore))
-	row("most requests to the store in a second, afterwards", fmt.Sprint(f.RequestsAfter))
-	row("99% of calls answered again after", r.story.recovery(x.RecoveredMS))
+	row("maximum attempts beyond the limit", fmt.Sprint(f.Over))
+	row("maximum store requests per second, before trouble", fmt.Sprint(f.RequestsBefore))
+	row("maximum store requests per second, after trouble", fmt.Sprint(f.RequestsAfter))
+	row("time until 99% of calls are answered again", r.story.recovery(x.RecoveredMS))
 	return b.String()
 }
 
 // SearchText returns the curves of a search for a terminal of 80 columns.
 func SearchText(curves []Curve) string {
 	var b strings.Builder
-	b.WriteString("\n" + Wrap("", "The shortest stall after which fewer than half of the calls are answered 30 to 45 s later, by load. "+
-		"Stalls from 0.25 to 32 s were tried in steps of 2, then bisected, with one seed.") + "\n\n")
+	b.WriteString("\n" + Wrap("", "For each load, the shortest stall that has lasting effects: 30 to 45 s after it, fewer than half of the calls are answered. "+
+		"The search tried stalls from 0.25 to 32 s, each twice as long as the one before, and then bisected. It used one seed.") + "\n\n")
 	width := 24
 	if len(curves) > 2 {
 		width = 19

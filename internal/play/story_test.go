@@ -93,7 +93,7 @@ func TestWrongStoriesAreRefused(t *testing.T) {
 		"story: a\ntroubles: []":              `troubles: unknown field "troubles"; did you mean trouble?`,
 		"story: a\ntrouble: [{at: 5s, for: 1s, what: stal}]":                                  `trouble[0].what: unknown trouble "stal"; did you mean stall?`,
 		"story: a\ntrouble: [{at: 5s, what: stall}]":                                          "trouble[0].for: is missing",
-		"story: a\ntrouble: [{at: 5s, for: 1h, what: stall}]":                                 "nothing after the trouble could be judged",
+		"story: a\ntrouble: [{at: 5s, for: 1h, what: stall}]":                                 "no time remains to measure the recovery",
 		"story: a\ntrouble: [{at: 5s, for: 1s, what: slow}]":                                  "want a factor from 1x to 1000x",
 		"story: a\ntrouble: [{at: 5s, what: flush}]":                                          "flush needs a machine with keys",
 		"story: a\ntrouble: [{at: 5s, for: 9s, what: stall}, {at: 6s, for: 1s, what: stall}]": "begins before",

@@ -26,7 +26,7 @@ const (
 	usualDoes = 300 // calls per second of a machine
 	usualLoad = 0.8 // of the machine or of the lowest limit
 
-	assumedAsk = "callers ask for "
+	assumedAsk = "callers make "
 
 	usualTakes    = 100 * time.Millisecond
 	usualPatience = time.Second
@@ -126,10 +126,10 @@ func (t *Target) Complete(s Story) (_ Story, assumed []string, err error) {
 	assume(stated, assumedAsk+"%s", number(c.Ask))
 	_, takes := s.Machine.workers()
 	assume(statedTakes, "a call takes about %v", takes.Round(time.Millisecond))
-	assume(statedPatience, "a caller waits %v for an attempt", c.Patience)
+	assume(statedPatience, "a caller waits %v for each attempt", c.Patience)
 	assume(c.Client != "", "callers retry as SDKs do: 3 attempts")
 	if c.Operation != weir.DefaultOperation {
-		assumed = append(assumed, "calls are of operation "+c.Operation)
+		assumed = append(assumed, "all calls have the operation "+c.Operation)
 	}
 	return s, assumed, s.Validate()
 }
@@ -152,13 +152,13 @@ func (t *Target) Unplayed(s *Story) (all []string) {
 		name := "limits." + l.Name
 		switch {
 		case !l.Counts(cmp.Or(s.Callers.Operation, weir.DefaultOperation)):
-			all = append(all, name+" (other operations)")
+			all = append(all, name+" (counts other operations)")
 		case !counts(l, cmp.Or(s.Callers.Operation, weir.DefaultOperation)):
-			all = append(all, name+" (some callers only)")
+			all = append(all, name+" (counts only some callers)")
 		case !requests(l) && s.Callers.Cost[l.Unit] == 0:
-			all = append(all, fmt.Sprintf("%s (counts %s; state callers.cost in a story)", name, l.Unit))
+			all = append(all, fmt.Sprintf("%s (counts %s: set callers.cost in a story)", name, l.Unit))
 		case l.Advertised != "":
-			all = append(all, name+" (only its rate; the machine sends no rate limit headers)")
+			all = append(all, name+" (simulated with its rate only, because the machine sends no rate limit headers)")
 		}
 	}
 	return all
@@ -186,14 +186,14 @@ func (t *Target) Stories() (all []Story, skipped []string) {
 	cache.Machine.Keys = Keys{Count: max(1, int(5*ask)), Cold: 10}
 
 	const renewal = 20 * time.Second
-	leases := story("leases again: all leases end in an outage of a minute, and a new one takes 5 times as long as a renewal", Down, time.Minute, 2*time.Minute)
+	leases := story("lease expiry: all leases end in an outage of a minute, and a new lease takes 5 times as long as a renewal", Down, time.Minute, 2*time.Minute)
 	leases.Callers.Ask, leases.Machine.Does, leases.Machine.Takes = ask, ask/0.4, cmp.Or(t.Takes, usualTakes)/5
 	leases.Machine.Keys = Keys{Count: max(1, int(ask*renewal.Seconds())), Cold: 5, Lasts: renewal * 5 / 2, InTurn: true}
 
-	noisy := story("noisy tenant: one of four sends 10 times as many calls, for 15 s", Flood, 15*time.Second, 30*time.Second)
+	noisy := story("noisy tenant: one of four tenants sends 10 times as many calls, for 15 s", Flood, 15*time.Second, 30*time.Second)
 	noisy.Troubles[0].Times = 10
 
-	away := story("store away: 10 processes lose their store for 30 s", StoreAway, 30*time.Second, 30*time.Second)
+	away := story("store outage: 10 processes cannot reach their store for 30 s", StoreAway, 30*time.Second, 30*time.Second)
 	away.Processes = 10
 
 	all = []Story{storm}
@@ -205,9 +205,9 @@ func (t *Target) Stories() (all []Story, skipped []string) {
 	all = append(all, cache, leases, noisy)
 	switch {
 	case t.Store == nil:
-		skipped = append(skipped, "store away (the file has no shared store)")
+		skipped = append(skipped, "store outage (the file has no shared store)")
 	case !slices.ContainsFunc(t.Policy.Limits, func(l limit.Limit) bool { return !l.Local && requests(&l) && counts(&l, operation) }):
-		skipped = append(skipped, "store away (no limit is shared)")
+		skipped = append(skipped, "store outage (no limit is shared)")
 	default:
 		all = append(all, away)
 	}

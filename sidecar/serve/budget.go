@@ -29,7 +29,7 @@ func Warnings(file *config.File) (all []string) {
 	}
 	for row := range prices.All() {
 		if most := row.Most(1e6, 0, false); max(most, row.Most(0, 1e6, false)) > mistakenPrice {
-			all = append(all, fmt.Sprintf("%s: %s costs more than 1000 dollars per million tokens; is it the price of fewer tokens?", file.Prices, row.Model))
+			all = append(all, fmt.Sprintf("%s: the price of %s is more than 1000 dollars per million tokens: check that it is not the price of fewer tokens", file.Prices, row.Model))
 		}
 	}
 	var dearest dearCall
@@ -83,7 +83,7 @@ func serves(f llm.Family, model string) bool {
 func (d dearCall) warn(of string, limits []limit.Limit) (all []string) {
 	for _, l := range limits {
 		if l.IsBudget() && l.Amount < fewCalls*d.cost {
-			all = append(all, fmt.Sprintf("%s: limit %s: %s USD is less than %d calls of %s, which may cost %s USD each without max_tokens; calls will wait for each other, and a part may stay unused",
+			all = append(all, fmt.Sprintf("%s: limit %s: %s USD is enough for fewer than %d calls of %s, because a call without max_tokens may cost %s USD: calls will wait for each other, and part of the budget may stay unused; raise the limit, or send max_tokens",
 				of, l.Name, limit.Dollars(l.Amount), fewCalls, d.model, limit.Dollars(d.cost)))
 		}
 	}
