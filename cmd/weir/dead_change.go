@@ -110,9 +110,9 @@ func misordered(ids []string, c *deliveries.Choice, all bool, most int) string {
 	chosen := c.Upstream != "" || c.Reason != "" || c.Owner != "" || c.Older != ""
 	switch {
 	case len(ids) > 0 && (chosen || all):
-		return "IDs and flags both select deliveries: use one of them"
+		return "select dead letters by ID or by flags, not by both"
 	case chosen && all:
-		return "--all selects all dead letters: leave it out, or the other flags"
+		return "--all cannot be combined with other flags that select dead letters: leave out --all, or the other flags"
 	case len(ids) == 0 && !chosen && !all:
 		return "nothing is selected: name IDs, or use --upstream, --reason, --owner, --older or --all"
 	case len(ids) > 0 && most != 0:

@@ -17,7 +17,7 @@ import (
 func askKept(ctx context.Context, open func(context.Context) (delivery.Queue, error)) (ask func(context.Context, string, string, []byte) ([]byte, error), closes func() error, err error) {
 	store, err := open(ctx)
 	if errors.Is(err, sqlite.ErrHeld) {
-		return nil, nil, fmt.Errorf("%w; leave out --file and --config to ask that weir", err)
+		return nil, nil, fmt.Errorf("%w; to ask the running weir instead, leave out --file and --config", err)
 	}
 	if err != nil {
 		return nil, nil, err

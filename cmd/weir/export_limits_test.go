@@ -33,7 +33,7 @@ func TestExportOfLimits(t *testing.T) {
 		{[]string{"envoy", "-config", good, "-address", "weir:8083", "-upstream", "api"}, 0, "address: weir\n", "upstreams.api.limits.x: a bucket"},
 		{[]string{"envoy", "-config", good}, 1, "", "set decide.grpc"},
 		{[]string{"envoy-rules", "-config", bad}, 1, "", "weir.yaml:4: upstreams.api.limits.x: a rate limit service has no rolling windows"},
-		{[]string{"envoy-rules", "-config", bad, "-upstream", "other"}, 1, "", `there is no upstream "other"`},
+		{[]string{"envoy-rules", "-config", bad, "-upstream", "other"}, 1, "", `the file has no upstream "other"`},
 		{[]string{"envoy-rules", "-config", good + "x"}, 1, "", "no such file"},
 		{[]string{"apigateway", "-config", good}, 0, "AWS::ApiGateway::Stage", ""},
 		{[]string{"apigateway", "-config", good, "-websocket"}, 0, "AWS::ApiGatewayV2::Stage", ""},

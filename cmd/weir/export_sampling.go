@@ -20,7 +20,7 @@ func samplingFile(f *pflag.FlagSet) fileMaker {
 			return nil, usagef("%v", err)
 		}
 		if o.Errors != "" {
-			fmt.Fprintln(w.err, "warn  X-Ray applies a sampling rule when a request begins, and cannot see errors: this rule also keeps successful requests to "+o.Errors+". weir keeps failed requests without it.")
+			fmt.Fprintln(w.err, "warn  X-Ray decides about a trace when a request begins, before an error can occur. So this rule also traces successful requests to "+o.Errors+". weir keeps failed requests without it.")
 		}
 		return text, nil
 	}

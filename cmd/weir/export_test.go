@@ -77,7 +77,7 @@ func TestExportWritesSamplingRules(t *testing.T) {
 		t.Errorf("code %d, %q, %s; want one rule and no warning", code, says, out)
 	}
 	out, says, code = exporting(t, "xray-sampling", "-service", "shop", "-errors", "/orders/*")
-	if code != 0 || !strings.Contains(says, "cannot see errors") || !strings.Contains(out, "Priority: 50") || !strings.Contains(out, "FixedRate: 1\n") || !strings.Contains(out, "ReservoirSize: 10") || !strings.Contains(out, `URLPath: "/orders/*"`) {
+	if code != 0 || !strings.Contains(says, "before an error can occur") || !strings.Contains(out, "Priority: 50") || !strings.Contains(out, "FixedRate: 1\n") || !strings.Contains(out, "ReservoirSize: 10") || !strings.Contains(out, `URLPath: "/orders/*"`) {
 		t.Errorf("code %d, %q, %s; want the rule, and a warning", code, says, out)
 	}
 	for _, args := range [][]string{{"-service", ""}, {"-service", "a\"b"}, {"-errors", "orders"}} {

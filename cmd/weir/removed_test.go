@@ -17,7 +17,7 @@ func TestCheckRefusesRemovedFields(t *testing.T) {
 	if err := run(t.Context(), world{args: []string{"check", path}, out: &out, err: &out, env: noEnv}); err == nil {
 		t.Errorf("got no error, want one; output %q", out.String())
 	}
-	for _, want := range []string{":1:40: traces.jaeger: is removed", "; look traces up", ":1:51: traces.central", "use traces.share"} {
+	for _, want := range []string{":1:40: traces.jaeger: is removed", "; look up traces", ":1:51: traces.central", "use traces.share"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got %q, want %q in it", out.String(), want)
 		}

@@ -101,7 +101,7 @@ func (s *simulation) run(ctx context.Context, w world, files []string) error {
 		}
 	}
 	if modes > 1 {
-		return usagef("--search, --replay and STORY.yaml exclude each other; keep one")
+		return usagef("--search, --replay and STORY.yaml cannot be combined: use one of them")
 	}
 	p, err := s.read(w, files)
 	if err != nil {

@@ -141,8 +141,8 @@ func TestSimRefusesWrongInput(t *testing.T) {
 		"-config weir.yaml -against weir.yaml":         "--against needs --search or --replay",
 		"-config weir.yaml -replay gone.log":           "no such file",
 		"-config weir.yaml -replay story.yaml":         "story.yaml:1: unknown format: want weir's log as JSON, or an access log",
-		"-config weir.yaml -replay weir.yaml -search":  "exclude each other",
-		"-config weir.yaml -search story.yaml":         "exclude each other",
+		"-config weir.yaml -replay weir.yaml -search":  "cannot be combined",
+		"-config weir.yaml -search story.yaml":         "cannot be combined",
 		"-config weir.yaml -search -against gone.yaml": "no such file",
 	} {
 		status, out, said := simulate(t, t.Context(), files, args)

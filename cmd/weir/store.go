@@ -30,7 +30,7 @@ once for a new store. Otherwise weir treats the empty store as one that has lost
 			return err
 		}
 		if d := file.Deliveries; file.Store == nil && !d.InFleet() && (d == nil || d.Requests == nil) {
-			return fmt.Errorf("%s names nothing to prepare: it has no store, no deliveries in postgres or aws, and no queue of requests", *path)
+			return fmt.Errorf("%s: nothing to prepare: the file has no store, no deliveries in postgres or aws, and no queue of requests", *path)
 		}
 		return serve.Init(c.Context(), w.out, file, serve.Options{Env: w.env})
 	}

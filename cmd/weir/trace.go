@@ -22,9 +22,8 @@ func newTrace(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace ID",
 		Short: "Show how long each part of a trace took, from X-Ray",
-		Long: `Show how long each part of a trace took, and the error if it failed. ID has 32 hexadecimal digits, or is in
-X-Ray's format. weir looks the trace up in X-Ray,
-in the region that --xray or traces.region in the configuration file names.`,
+		Long: `Show how long each part of a trace took, and the error if it failed. ID has 32 hexadecimal digits, or is in X-Ray's format. weir
+looks up the trace in X-Ray, in the region that --xray or traces.region in the configuration file names.`,
 		Example: "  weir trace 6553f100000000000000000000000002 --xray eu-west-1",
 	}
 	f := c.Flags()
@@ -72,13 +71,13 @@ func (w world) tracesRegion(file string, must bool) (string, error) {
 	c, err := config.Load(file, w.env)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !must:
-		return "", usagef("nothing names the region: use --xray REGION, or --config FILE with traces.region")
+		return "", usagef("the region is missing: use --xray REGION, or --config FILE with traces.region")
 	case err != nil:
 		return "", err
 	case c.Traces == nil:
 		return "", fmt.Errorf("%s has no traces: name the region with --xray REGION", file)
 	case c.Traces.Region == "":
-		return "", fmt.Errorf("%s sends traces to %s, and weir trace reads only X-Ray: look the ID up in the receiver's own page, or name the region with --xray REGION", file, c.Traces.URL)
+		return "", fmt.Errorf("%s sends traces to %s, and weir trace reads only X-Ray: look up the ID in the receiver's user interface, or name the region with --xray REGION", file, c.Traces.URL)
 	}
 	return c.Traces.Region, nil
 }

@@ -85,7 +85,7 @@ func (b *Board) post(ctx context.Context, d *deed) (int, error) {
 		n, err = b.Page.Letters.Drop(ctx, f, 1)
 	}
 	if err == nil && n == 0 {
-		err = errors.New("reload failed, reload failed, nothing was changed: the dead letter no longer exists, or its caller's token has expired; weir dead redrive --token-ended sends those")
+		err = errors.New("nothing was changed: the dead letter no longer exists, or its caller's token has expired; to redrive it in that case, run weir dead redrive --token-ended")
 	}
 	return n, err
 }

@@ -64,10 +64,10 @@ func readJWT(d *decoder, n *node, f *document) {
 	}
 	if j.Secret != "" {
 		if n.Get("jwks") != nil || n.Get("scopes") != nil {
-			d.Bad(n.Get("secret_env"), "remove it, or jwks and scopes", "set only one of jwks and secret_env")
+			d.Bad(n.Get("secret_env"), "remove secret_env, or remove jwks and scopes", "set only one of jwks and secret_env")
 		}
 		if at := d.root.Get("callers"); at == nil || isOff(at) {
-			d.Bad(n.Get("secret_env"), "add callers: {keys: {user: \"claim:sub\"}}", "jwt has no effect: no key of callers is a claim")
+			d.Bad(n.Get("secret_env"), "add callers: {keys: {user: \"claim:sub\"}}", "jwt has no effect, because no key of callers reads a claim")
 		}
 		return
 	}

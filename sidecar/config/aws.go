@@ -74,7 +74,7 @@ func readAWS(d *decoder, n *node, u *site) {
 		d.Bad(n.Get("external_id"), "add role: arn:aws:iam::123456789012:role/name", "no role is configured")
 	}
 	if n.Get("shards") != nil && a.Service != "" && a.Service != "s3" {
-		d.Bad(n.Get("shards"), "remove it", "only keys of S3 are spread")
+		d.Bad(n.Get("shards"), "remove it", "shards applies to S3 only")
 	}
 	u.aws = &a
 	u.Policy.Undeclared = true

@@ -37,7 +37,7 @@ func TestMistakesAroundAWS(t *testing.T) {
 	for text, want := range map[string]string{
 		"aws: {region: Ireland}":                          "is not the name of a region",
 		"aws: {role: weir}":                               "is not the ARN of a role",
-		"aws: {service: drs, shards: 16}":                 "only keys of S3 are spread",
+		"aws: {service: drs, shards: 16}":                 "shards applies to S3 only",
 		"aws: {service: s3, shards: 70000}":               "is more than 65536",
 		"aws: {external_id: x}":                           "no role is configured",
 		"aws: {presigned: maybe}":                         "pass or refuse",

@@ -70,7 +70,7 @@ weir.yaml:2:8: store: needs one of redis, dynamodb, file and memory; write store
 weir.yaml:2:16: store.redis: must not contain a password; name the environment variable that holds it in password_env
 weir.yaml:2:67: store.dynamodb: has no table
 weir.yaml:2:78: store.dynamodb.endpoint: is not the URL of a server; write it as http://localhost:8000
-weir.yaml:3:9: decide: grpc and rules need each other: the address for Envoy, and the rules
+weir.yaml:3:9: decide: set both grpc and rules: the address for Envoy, and the rules
 weir.yaml:3:40: decide.client_ca: client certificates need tls; add tls: {cert: ..., key: ...}
 weir.yaml:3:60: decide.tokens.a: has no env
 weir.yaml:3:73: decide.tokens.a.upstreams[0]: unknown upstream "s3"; want one of a
@@ -121,7 +121,7 @@ callers: {claims: {secret_env: SECRET}}
 upstreams: {gpt: {url: "https://g", llm: {key_env: KEY, callers: false}}}
 `, `
 weir.yaml:2:9: listen: "10.0.0.7:8080": anyone who reaches it could call gpt with weir's credentials; add tokens, jwt, client_ca with tls, or jwt with secret_env and callers; or listen on 127.0.0.1; or set open: true
-weir.yaml:3:19: callers.claims: jwt has no effect: no key is a claim; add keys: {user: "claim:sub"}
+weir.yaml:3:19: callers.claims: jwt has no effect, because no key reads a claim; add keys: {user: "claim:sub"}
 `},
 	{"access", `
 tokens: {a: {}, b: {env: A-B}}
@@ -156,9 +156,9 @@ upstreams:
   c: {url: "http://[::1]:8082"}
   d: {url: "http://127.0.0.1:8083", pass_headers: ["a b", X-Real-IP]}
 `, `
-weir.yaml:6:12: upstreams.a.url: "http://localhost:8080/x": weir itself listens there
-weir.yaml:7:12: upstreams.b.url: "http://127.0.0.1:8081": weir itself listens there
-weir.yaml:8:12: upstreams.c.url: "http://[::1]:8082": weir itself listens there
+weir.yaml:6:12: upstreams.a.url: "http://localhost:8080/x": weir itself listens on this address
+weir.yaml:7:12: upstreams.b.url: "http://127.0.0.1:8081": weir itself listens on this address
+weir.yaml:8:12: upstreams.c.url: "http://[::1]:8082": weir itself listens on this address
 weir.yaml:9:52: upstreams.d.pass_headers[0]: "a b": is not the name of a header
 `},
 	{"unknown fields", `
@@ -291,7 +291,7 @@ weir.yaml:3:12: upstreams.a.url: gRPC needs HTTP/2, and http:// is HTTP/1.1; wri
 weir.yaml:4:29: upstreams.b.grpc: grpc cannot be combined with aws or llm; remove one of them
 weir.yaml:5:44: upstreams.c.routes[0]: gRPC calls cannot be delivered later, and their responses cannot be stored; remove deliver and idempotency
 weir.yaml:5:71: upstreams.c.routes[0].idempotency: deliveries, which store responses, are not configured; write deliveries: {file: deliveries.db}
-weir.yaml:6:3: upstreams.d: has no routes, so its own would be */, but that is the route of a in line 3 already; change the host or path of one of them
+weir.yaml:6:3: upstreams.d: has no routes: the default route would be */, which upstream a already has in line 3; change the host or path of one of them
 `},
 	{"urls", `
 upstreams:
@@ -316,7 +316,7 @@ weir.yaml:8:12: upstreams.f.url: "https://h#x": must have no query and no fragme
 weir.yaml:9:12: upstreams.g.url: "h:8080": must begin with http://, https:// or h2c://; write it as https://host/path
 weir.yaml:10:12: upstreams.h.url: "https://h:port": is not a URL; write it as https://host/path
 weir.yaml:11:12: upstreams.i.url: "https://h/a/../b": must have no . or .. in its path
-weir.yaml:12:12: upstreams.j.url: "http://localhost:8080": weir itself listens there
+weir.yaml:12:12: upstreams.j.url: "http://localhost:8080": weir itself listens on this address
 weir.yaml:13:12: upstreams.k.url: "https://h:": has no host; write it as https://host/path
 `},
 	{"paths of operations", `
@@ -338,9 +338,9 @@ upstreams:
   f: {url: https://h, routes: [{path: /g/}]}
   g: {url: https://h}
 `, `
-weir.yaml:4:32: upstreams.b.routes[0]: the route */a/ is that of a in line 3 already; change the host or path of one of them
+weir.yaml:4:32: upstreams.b.routes[0]: upstream a already has the route */a/ in line 3; change the host or path of one of them
 weir.yaml:5:39: upstreams.c.routes[0].host: "H.example:80": is not a host; write it without scheme and port
-weir.yaml:5:81: upstreams.c.routes[2]: the route x.local/p/ is that of c in line 5 already; change the host or path of one of them
+weir.yaml:5:81: upstreams.c.routes[2]: upstream c already has the route x.local/p/ in line 5; change the host or path of one of them
 weir.yaml:6:32: upstreams.d.routes[0]: has neither host nor path; write path: / for every request
 weir.yaml:6:36: upstreams.d.routes[1]: has neither host nor path; write path: / for every request
 weir.yaml:6:68: upstreams.d.routes[2].strip: strip needs path
@@ -350,7 +350,7 @@ weir.yaml:6:109: upstreams.d.routes[5].path: "//p": must have no empty segment a
 weir.yaml:6:122: upstreams.d.routes[6].host: "*.h": is not a host: wildcards are not supported; name each host; a route without one takes every host
 weir.yaml:6:131: upstreams.d.routes[7].port: unknown field "port"; want one of host, path, strip, stream, websocket, deliver, idempotency
 weir.yaml:7:31: upstreams.e.routes: no request would reach the upstream; leave routes out for the default
-weir.yaml:9:3: upstreams.g: has no routes, so its own would be */g/, but that is the route of f in line 8 already; change the host or path of one of them
+weir.yaml:9:3: upstreams.g: has no routes: the default route would be */g/, which upstream f already has in line 8; change the host or path of one of them
 `},
 	{"what belongs together", `
 listen: 127.0.0.1:9000
@@ -395,7 +395,7 @@ weir.yaml:15:58: upstreams.a.limits.n.adaptive: a rolling limit has no rate to l
 weir.yaml:16:22: upstreams.a.breaker.scope: "team": unknown scope; add keys: {team: "header:X-Name"}
 weir.yaml:16:48: upstreams.a.breaker.max_open: 1m0s: must not be below open 5m0s
 weir.yaml:16:62: upstreams.a.breaker.failures: no rule opens the breaker; set share, consecutive or failures, or write breaker: off
-weir.yaml:17:13: upstreams.a.budget: quota replaces budget, except all; remove one of them
+weir.yaml:17:13: upstreams.a.budget: quota cannot be combined with budget, except budget.all; remove one of them
 weir.yaml:17:22: upstreams.a.budget.window: 1ms: must be from 100ms to 24h
 weir.yaml:18:12: upstreams.a.quota: unknown schedule "aws-2027"; did you mean aws-2026?
 weir.yaml:19:35: upstreams.a.classify.throttled[1]: "999": a status must be from 200 to 599

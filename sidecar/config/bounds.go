@@ -6,7 +6,7 @@ import "github.com/seed1158cd35/weir/internal/connlimit"
 type Bounds = connlimit.Bounds
 
 var boundFields = []field[Bounds]{
-	one("connections", count[int](1), func(b *Bounds) *int { return &b.Connections }, "8192, or a quarter of the open-file limit", "Open connections. Beyond this, a new connection replaces the one that has been idle longest, or is closed if none is idle."),
+	one("connections", count[int](1), func(b *Bounds) *int { return &b.Connections }, "8192, or a quarter of the open-file limit", "Open connections. At the maximum, weir closes the connection that has been idle longest, or the new one if none is idle."),
 	one("caller_connections", count[int](1), func(b *Bounds) *int { return &b.CallerConnections }, "half of `connections`", ""),
 	one("streams", count[int](1), func(b *Bounds) *int { return &b.Streams }, "250", ""),
 	one("requests", count[int](1), func(b *Bounds) *int { return &b.Requests }, "8192", "Requests in flight, including waiting ones. Further requests get 503 with `Retry-After`."),

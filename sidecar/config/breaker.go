@@ -27,7 +27,7 @@ var breakerFields = []field[guard]{
 	one("max_open", duration, func(b *guard) *time.Duration { return &b.MaxOpen }, "10m, or `open` if longer", ""),
 	one("probe_timeout", duration, func(b *guard) *time.Duration { return &b.ProbeTimeout }, "30s; 1s for language models", ""),
 	one("count_throttled", boolean, func(b *guard) *bool { return &b.CountThrottled }, "false", ""),
-	one("scope", word, func(b *guard) *string { return &b.scope }, "one per declared operation, and one for other calls", "Scope in `keys` with a breaker for each value. `upstream` is one for all calls."),
+	one("scope", word, func(b *guard) *string { return &b.scope }, "one per declared operation, and one for other calls", "Scope in `keys`: each value has a breaker. `upstream`: one breaker for all calls."),
 }
 
 func readBreaker(d *decoder, n *node, u *site) {

@@ -63,9 +63,9 @@ func (d *decoder) budget(n *node, l *pace, good bool) {
 	case every == nil && window == nil:
 		d.Bad(n, write, "has an amount without a window")
 	case every != nil && window != nil:
-		d.Bad(window, "leave one of them out", "every is also a window")
+		d.Bad(window, "leave one of them out", "window cannot be combined with every")
 	case window != nil && n.Get("zone") != nil:
-		d.Bad(n.Get("zone"), "leave it out", "only every has a time zone")
+		d.Bad(n.Get("zone"), "leave it out", "zone applies only to every")
 	}
 	l.Amount, l.Rate.Burst = max(l.Amount, 1), 0
 	if l.window > 0 {

@@ -147,7 +147,7 @@ func (d *decoder) checkCallers(n *node, c *Callers) {
 		}
 	}
 	if c.Claims != nil && !c.claimed() {
-		d.Bad(n.Get("claims"), "add keys: {user: \"claim:sub\"}", "jwt has no effect: no key is a claim")
+		d.Bad(n.Get("claims"), "add keys: {user: \"claim:sub\"}", "jwt has no effect, because no key reads a claim")
 	}
 	for _, l := range c.Policy.Limits {
 		at := n.Get("limits").Get(l.Name)

@@ -57,25 +57,25 @@ var cascadeFields = []field[Cascade]{
 	one("deadline", duration, func(c *Cascade) *time.Duration { return &c.Deadline }, "1m", "How long all tiers together may take to begin an answer; an unstreamed answer begins when it is complete."),
 	one("wait", duration, func(c *Cascade) *time.Duration { return &c.Wait }, "1s", "Longest wait for a tier's limits and retries while a lower tier has a model."),
 	{"maintenance", "fields", "off", "Message during maintenance.", readMaintenance},
-	{"tiers", "a list of tiers", "none", "Fallbacks if the upstream fails, is paused or has an open breaker. The first tier that can answer does.", readTiers},
+	{"tiers", "a list of tiers", "none", "Fallbacks if the upstream fails, is paused or has an open breaker. weir uses the first tier that can answer.", readTiers},
 }
 
 var tierFields = []field[Tier]{
 	one("name", word, func(t *Tier) *string { return &t.Name }, "its kind", "Name in `X-Weir-Tier` and in metrics."),
-	one("confidence", zeroShare, func(t *Tier) *float64 { return &t.Confidence }, "70%, 50%, 30% and 10%", "Quality of its answers: model, cache, static answers, message."),
+	one("confidence", zeroShare, func(t *Tier) *float64 { return &t.Confidence }, "70%, 50%, 30% and 10%", "Quality of its answers; defaults for model, cache, static answers and message."),
 	one("timeout", duration, func(t *Tier) *time.Duration { return &t.Timeout }, "a part of `deadline`", ""),
 	one("upstream", word, func(t *Tier) *string { return &t.Upstream }, "the same", "Other upstream of the same wire family, with its limits, breaker and key."),
 	one("model", word, func(t *Tier) *string { return &t.Model }, "the same", "Other model."),
 	one("cached", boolean, func(t *Tier) *bool { return &t.Cached }, "false", "Answers from the cache, even stale ones."),
 	{"answers", "a file, or fields", "none", "Static answers: a file or a DynamoDB table.", readAnswers},
 	one("threshold", share, func(t *Tier) *float64 { return &t.Threshold }, "see docs/how-to/choose-a-fallback-model.md", ""),
-	one("message", listOf(form[string]{"texts", sentence.read}), func(t *Tier) *[]string { return &t.Messages }, "none", "Text that is always available; if there are several, one is chosen at random."),
+	one("message", listOf(form[string]{"texts", sentence.read}), func(t *Tier) *[]string { return &t.Messages }, "none", "Text that needs no model; of several texts, weir chooses one at random."),
 	one("contact", sentence, func(t *Tier) *string { return &t.Contact }, "none", "Contact information for users, added to the message and the metadata."),
 }
 
 var maintenanceFields = []field[Maintenance]{
 	one("on", boolean, func(m *Maintenance) *bool { return &m.On }, "false", "Turns maintenance on."),
-	one("message", sentence, func(m *Maintenance) *string { return &m.Message }, "none", "Replaces the `message` of a tier. No model is called; cache and static answers remain."),
+	one("message", sentence, func(m *Maintenance) *string { return &m.Message }, "none", "Replaces the `message` of a tier. weir calls no model, but still uses the cache and static answers."),
 	one("reduced", listOf(form[string]{"features", word.read}), func(m *Maintenance) *[]string { return &m.Reduced }, "none", "Features with reduced quality. Every answer lists them in `X-Weir-Reduced` and in its metadata."),
 }
 
@@ -262,7 +262,7 @@ func (d *decoder) checkTier(at *node, f *File, name string, t *Tier) {
 	case !f.speaks(t.Upstream):
 		d.Bad(at, "add llm: {} to it", "upstream %s is not a language model", t.Upstream)
 	case !alike(family, other):
-		d.Bad(at, "name an upstream of the same wire format", "upstream %s has the wire format %s, and this one %s: a cascade does not translate", t.Upstream, other, family)
+		d.Bad(at, "name an upstream of the same wire format", "upstream %s has the wire format %s, but this upstream has %s: a cascade does not convert formats", t.Upstream, other, family)
 	case f.unsigned(t.Upstream) && !sameOrigin(urls[name], there):
 		d.Bad(at, "add aws: {region: us-east-1} to "+t.Upstream, "the caller's signature is not sent to upstream %s, which has no region", t.Upstream)
 	}

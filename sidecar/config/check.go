@@ -57,11 +57,11 @@ func (d *decoder) checkRoutes(places []place) {
 			first[at] = p
 			continue
 		}
-		what := "the route " + showRoute(before.Route) + " is that of " + before.upstream + " in line"
+		what := "upstream " + before.upstream + " already has the route " + showRoute(before.Route) + " in line"
 		if p.unsaid {
-			what = "has no routes, so its own would be " + showRoute(p.Route) + ", but that is the route of " + before.upstream + " in line"
+			what = "has no routes: the default route would be " + showRoute(p.Route) + ", which upstream " + before.upstream + " already has in line"
 		}
-		d.Bad(p.at, "change the host or path of one of them", "%s %d already", what, before.at.Line)
+		d.Bad(p.at, "change the host or path of one of them", "%s %d", what, before.at.Line)
 	}
 }
 
@@ -120,7 +120,7 @@ func (d *decoder) checkLoops(n *node, f *File) {
 		to := net.JoinHostPort(u.URL.Hostname(), port(u.URL))
 		for _, own := range f.listeners() {
 			if own != "" && same(to, own) && (loopback(to) || !everyAddress(own)) {
-				d.Bad(n.Get(u.Name).Get("url"), "", "%s: weir itself listens there", doc.Quote(u.URL.String()))
+				d.Bad(n.Get(u.Name).Get("url"), "", "%s: weir itself listens on this address", doc.Quote(u.URL.String()))
 				break
 			}
 		}

@@ -47,7 +47,7 @@ var tokenFields = []field[bearer]{
 	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *bearer) *[]string { return &t.Upstreams }, "all", "Upstreams that the token may use."),
 	one("admin", boolean, func(t *bearer) *bool { return &t.admin }, "false", "Makes it a token of the admin listener only, sent as `Authorization: Bearer`."),
 	one("reports", choice("own or everyone", map[string]bool{"own": false, "everyone": true}), func(t *bearer) *bool { return &t.Everyone }, "none",
-		"Makes it a token of `decide` only, sent as `Authorization: Bearer`. With `own`, its reports affect its own calls; with `everyone`, they pause limits, open breakers and lower rates for all."),
+		"Makes it a token of `decide` only, sent as `Authorization: Bearer`. With `own`, its reports affect only its calls. With `everyone`, they pause limits, open breakers and lower rates for all callers."),
 	{"keys", "scopes, each with its values", "any", "With `reports`: values that the token may use for a scope, such as `{tenant: [acme]}`. A single value is the default.", func(d *decoder, n *node, t *bearer) { readAskerKeys(d, n, &t.asker) }},
 }
 
@@ -116,7 +116,7 @@ func readDecide(d *decoder, n *node, f *document) {
 		return
 	}
 	if (n.Get("grpc") == nil) != (n.Get("rules") == nil) {
-		d.Bad(n, "", "grpc and rules need each other: the address for Envoy, and the rules")
+		d.Bad(n, "", "set both grpc and rules: the address for Envoy, and the rules")
 	}
 	if c.Envoy.Rules != "" {
 		c.Envoy.Rules = d.beside(c.Envoy.Rules)

@@ -37,10 +37,10 @@ var deliveriesFields = []field[Deliveries]{
 	{"aws", "fields", "one of the three", "DynamoDB table and SQS queue for a fleet; `weir store init` creates both.", readAWSDeliveries},
 	one("keep", duration, func(v *Deliveries) *time.Duration { return &v.Keep }, "168h", "How long weir keeps completed deliveries. It keeps idempotency keys for 30 days, or for `keep` if that is longer."),
 	one("keep_dead", duration, func(v *Deliveries) *time.Duration { return &v.KeepDead }, "720h", ""),
-	one("max_stored", count[int64](1), func(v *Deliveries) *int64 { return &v.MaxStored }, "1000000 with `file`, else 10000000", "Maximum number of stored deliveries; a named caller may store half. Beyond it: 429 for a caller's half, 507 for all. Use the same value in a fleet."),
+	one("max_stored", count[int64](1), func(v *Deliveries) *int64 { return &v.MaxStored }, "1000000 with `file`, else 10000000", "Maximum number of stored deliveries; a named caller may store half and then gets 429. When the maximum is reached, callers get 507. Use the same value in a fleet."),
 	one("max_size", size(1, 1<<50), func(v *Deliveries) *int64 { return &v.MaxSize }, "4GiB with `file`, else 64GiB", "Maximum size of all stored requests, including `bodies`."),
 	one("max_body", size(1, 1<<40), func(v *Deliveries) *int64 { return &v.MaxBody }, "256KiB", "Largest request body. Bodies above 256KiB are stored in `bodies`."),
-	one("bodies", word, func(v *Deliveries) *string { return &v.Bodies }, "with `file`: its name with `.bodies`", "Directory for large bodies, or `s3://BUCKET/PREFIX` with optional `?region=` and `&endpoint=`. A fleet shares one; other fleets must not use it."),
+	one("bodies", word, func(v *Deliveries) *string { return &v.Bodies }, "with `file`: its name with `.bodies`", "Directory for large bodies, or `s3://BUCKET/PREFIX` with optional `?region=` and `&endpoint=`. A fleet shares one, which no other fleet may use."),
 	{"callbacks", "callbacks by name", "none", "Receivers of delivery results; see `deliver_callback`.", readCallbacks},
 	{"requests", "fields", "none", "SQS queue whose messages become deliveries.", readRequests},
 }

@@ -42,7 +42,7 @@ func TestMistakesInDeliveries(t *testing.T) {
 		"deliveries: {file: d.db, callbacks: {app: {upstream: a, secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test', llm: {}}}":                      "an upstream with llm cannot receive callbacks",
 		"deliveries: {file: d.db, requests: {region: eu-west-1}}\nupstreams: {a: {url: 'http://a.test'}}":                                                 "deliveries.requests: has no queue",
 		"deliveries: {file: d.db, requests: {queue: weir}}\nupstreams: {a: {url: 'http://a.test'}}":                                                       "deliveries.requests.queue: is not the URL of a server",
-		"deliveries: {aws: {table: t, queue: 'https://sqs.test/1/w'}, requests: {queue: 'https://sqs.test/1/w'}}\nupstreams: {a: {url: 'http://a.test'}}": "is the queue that announces due deliveries",
+		"deliveries: {aws: {table: t, queue: 'https://sqs.test/1/w'}, requests: {queue: 'https://sqs.test/1/w'}}\nupstreams: {a: {url: 'http://a.test'}}": "is already the queue of deliveries.aws",
 		"tokens: {app: {env: A}}\ndeliveries: {file: d.db, requests: {queue: 'https://sqs.test/1/w'}}\nupstreams: {a: {url: 'http://a.test'}}":            "deliveries.requests: has no owner",
 		"tokens: {app: {env: A}}\ndeliveries: {file: d.db, requests: {queue: 'https://sqs.test/1/w', owner: ap}}\nupstreams: {a: {url: 'http://a.test'}}": `deliveries.requests.owner: unknown caller "ap"`,
 		"deliveries: {postgres: {url: 'postgres://weir@db/weir'}, max_body: 1MiB}\nupstreams: {a: {url: 'http://a.test'}}":                                "deliveries.max_body: bodies above 256KiB need bodies; add bodies: s3://BUCKET/PREFIX, or a folder",

@@ -16,7 +16,7 @@ type Jobs struct {
 }
 
 var jobsFields = []field[Jobs]{
-	one("threshold", count[int](1), func(j *Jobs) *int { return &j.Threshold }, "18, or `max` if that is lower", "Active jobs below which another may start. JOB_THROTTLE_THRESHOLD overrides it."),
+	one("threshold", count[int](1), func(j *Jobs) *int { return &j.Threshold }, "18, or `max` if that is lower", "Another job may start while fewer jobs are active. JOB_THROTTLE_THRESHOLD overrides it."),
 	one("max", count[int](1), func(j *Jobs) *int { return &j.Max }, "20", "Jobs that the service runs at the same time."),
 	one("poll", duration, func(j *Jobs) *time.Duration { return &j.Poll }, "30s", ""),
 	one("timeout", orOff(duration, -1), func(j *Jobs) *time.Duration { return &j.Timeout }, "600s", ""),

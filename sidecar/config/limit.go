@@ -95,22 +95,22 @@ var limitFields = []field[pace]{
 	one("every", period, func(l *pace) *bucket.Period { return &l.Every }, "no calendar",
 		"Calendar window in `zone`; weeks begin on Monday."),
 	one("window", duration, func(l *pace) *time.Duration { return &l.window }, "none",
-		"With `unit: usd`, instead of `every`: `amount` in any time of this length, such as `24h`."),
+		"With `unit: usd`, instead of `every`: `amount` applies to any period of this length, such as `24h`."),
 	one("zone", zone, func(l *pace) *string { return &l.Zone }, "UTC",
 		"Time zone of `every`."),
 	one("operations", listOf(operationName), func(l *pace) *[]string { return &l.Operations }, "all", "Operations that the limit counts. `default` means all other operations."),
 	one("unit", unit, func(l *pace) *string { return &l.Unit }, limit.Requests,
 		"`bytes` counts request bodies with a known length; `tokens` and its parts count language model usage, `usd` its cost (docs/how-to/limit-spending.md). Decision callers report any unit."),
 	one("hold", named[limit.Hold]("learned or most"), func(l *pace) *limit.Hold { return &l.Hold }, "learned",
-		"With `unit: usd`, what a call takes until its cost is known: the expected cost, or with `most` the largest possible cost."),
-	one("scope", word, func(l *pace) *string { return &l.Scope }, "one for all", "Scope in `keys`; each value has the whole rate."),
+		"With `unit: usd`, the amount that a call reserves until its cost is known: the expected cost, or with `most` the largest possible cost."),
+	one("scope", word, func(l *pace) *string { return &l.Scope }, "one for all", "Scope in `keys`; each value has a separate limit."),
 	one("shape", named[limit.Shape]("bucket, rolling or fixed"), func(l *pace) *limit.Shape { return &l.Shape }, "bucket, or fixed with `every`",
 		"How the upstream counts. `bucket`: burst + rate x t in any interval t. `rolling`: the amount in any window of the period. `fixed`: `amount` per calendar window."),
 	one("max_keys", count[int](1), func(l *pace) *int { return &l.MaxKeys }, "100000", ""),
 	{"labels", "true or false", "false", "Metrics show each key (docs/reference/metrics.md). Keys of callers need `hash_env`.", readLabels},
 	one("local", boolean, func(l *pace) *bool { return &l.Local }, "false", ""),
 	one("cold", named[limit.Cold]("refuse, share or full"), func(l *pace) *limit.Cold { return &l.Cold }, "refuse",
-		"If the store lost its data: `refuse` counts the limit as used up. `share` divides it by the number of processes and `full` starts full; both may exceed it by the lost usage."),
+		"If the store lost its data: `refuse` counts the limit as used up. `share` divides it by the number of processes. `full` starts full. With both, calls may exceed it by the lost usage."),
 	{"plans", "plans, each with a factor", "none", "Factors by the value of the key `plan`: `{premium: 3x}`.", readPlans},
 	one("advertised", word, func(l *pace) *string { return &l.Advertised }, "none",
 		"The name that the upstream's rate limit headers give this limit: `requests` for `X-RateLimit-Limit-Requests: 500`, `input-tokens` for `Anthropic-Ratelimit-Input-Tokens-Limit`. Once a response contains such headers, their values replace `rate`. In a cascade, a preset's `rate` may be exceeded if the upstream does not send them."),
@@ -213,10 +213,10 @@ func (d *decoder) unknown(n *node, l *pace) {
 		d.Bad(at, "write rate: 100000/min, and adaptive: true if it may be lower", "an unknown rate counts requests, not %s", l.Unit)
 	}
 	if at := n.Get("plans"); at != nil && len(l.plans) > 0 {
-		d.Bad(at, "leave plans out", "an unknown rate has no multiples")
+		d.Bad(at, "leave plans out", "plans cannot multiply an unknown rate")
 	}
 	if at := n.Get("adaptive"); at != nil && isOff(at) {
-		d.Bad(at, "leave it out, or write a rate", "an unknown rate is learned")
+		d.Bad(at, "leave it out, or write a rate", "an unknown rate needs adaptive")
 	}
 }
 

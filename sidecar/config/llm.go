@@ -44,7 +44,7 @@ var llmFields = []field[LLM]{
 		"Wire format if the path does not determine it."),
 	one("default_model", word, func(l *LLM) *string { return &l.DefaultModel }, "none", ""),
 	one("key_env", variable, func(l *LLM) *string { return &l.KeyEnv }, "the caller's", "Environment variable with the API key that replaces the caller's."),
-	one("first_content", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.FirstContent }, "60s", "From a stream's headers to its first content; longest silence of a response that is not streamed."),
+	one("first_content", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.FirstContent }, "60s", "Longest time from a stream's headers to its first content, and longest silence of an unstreamed response."),
 	one("idle", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Idle }, "`timeouts.idle`, 30s", ""),
 	one("total", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Total }, "10m", ""),
 	one("hold", duration, func(l *LLM) *time.Duration { return &l.HoldFor }, "a tier's part of `patience`; 15s without a cascade", ""),
@@ -82,7 +82,7 @@ var cacheFields = []field[Cache]{
 	one("memory", size(1<<20, 1<<40), func(c *Cache) *int64 { return &c.Memory }, "64MiB", ""),
 	one("any_temperature", boolean, func(c *Cache) *bool { return &c.AnyTemperature }, "false", ""),
 	one("loose", boolean, func(c *Cache) *bool { return &c.Loose }, "false", "Ignores case and spacing of users' questions, not of instructions. Requests with tools are compared exactly. Do not use it for questions about code."),
-	one("similar", sureness, func(c *Cache) *float64 { return &c.Similar }, "off", "Serves the answer to a similar question of the tenant, at this confidence; `true` is 95%. All else must be equal, without tools or images; see docs/how-to/cache-model-answers.md."),
+	one("similar", sureness, func(c *Cache) *float64 { return &c.Similar }, "off", "Serves the answer to a similar question of the tenant, with at least this confidence (`true`: 95%). Everything else must be equal, without tools or images; see docs/how-to/cache-model-answers.md."),
 }
 
 // sureness reads true, off, or the required confidence of an answer.

@@ -152,7 +152,7 @@ func TestMistakesInACascade(t *testing.T) {
 		{"cache: true", "cache: off", "there is no cache for tier cached"},
 		{"callers: true", "callers: {keys: {user: \"claim:sub\"}}", "no key to verify the token"},
 		{"callers: true", "callers: {claims: {issuer: x}}", "needs one of secret_env and key"},
-		{"llm: {family: anthropic, callers: off}", "llm: {family: openai}", "upstream other has the wire format openai, and this one anthropic"},
+		{"llm: {family: anthropic, callers: off}", "llm: {family: openai}", "upstream other has the wire format openai, but this upstream has anthropic"},
 		{"      cache: true", "      cache: true\n      key_env: sk-ant-secret", "is not the name of an environment variable"},
 		{"callers: true", "callers: {limits: {x: {rate: 5/s, scope: team}}}", "unknown scope"},
 		{"  other:", "  callers: {url: \"https://h\"}\n  other:", "this name is reserved"},

@@ -45,7 +45,7 @@ func TestJWTSecretIdentifiesCallers(t *testing.T) {
 		t.Errorf("got claims %+v and jwt %v, want the secret for claims only", c, f.Callable.JWT)
 	}
 	for yaml, want := range map[string]string{
-		"jwt: {secret_env: JWT}": "no key of callers is a claim",
+		"jwt: {secret_env: JWT}": "no key of callers reads a claim",
 		"jwt: {secret_env: JWT, jwks: \"https://l.example/k\"}\ncallers: {keys: {user: \"claim:sub\"}}": "one of jwks and secret_env",
 		"callers: {keys: {user: \"claim:sub\"}}":                                                        "no key to verify the token",
 	} {

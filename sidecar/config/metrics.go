@@ -71,7 +71,7 @@ func (m *Metrics) likeTraces(d *decoder, n *node, t *Traces) {
 		return
 	}
 	if t == nil || t.Region != "" {
-		d.Bad(n, advice, "has no url, and traces have none that takes metrics")
+		d.Bad(n, advice, "has no url, and the receiver of traces does not accept metrics")
 		return
 	}
 	if n.Get("headers") == nil {

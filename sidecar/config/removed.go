@@ -23,7 +23,7 @@ const (
 
 // removals are the fields that are removed or renamed.
 var removals = []removal{
-	{"", "admin_auth", applies, "remove it: metrics and health on the admin listener need no token, all else needs one"},
+	{"", "admin_auth", applies, "remove it: on the admin listener, only metrics and health need no token"},
 	{"", "admin_tokens", applies, "use tokens: {NAME: {env: VARIABLE, admin: true}}"},
 	{"", "admin_client_ca admin_tls", applies, "use tokens: {NAME: {env: VARIABLE, admin: true}}, and keep admin on 127.0.0.1 or behind a proxy with TLS"},
 	{"", "harmless", applies, "remove it: values of global, route, model, operation, region and plan are shown unchanged; other values are hashed if hash_env is set"},
@@ -54,7 +54,7 @@ var removals = []removal{
 	{"notify", "interval", applies, "remove it: the same problem is repeated after 15m"},
 	{"notify", "runbook", applies, "remove it: messages link to the runbooks of weir"},
 	{"traces", "central", ignored, "use traces.share: weir no longer reads sampling rules from X-Ray; weir export xray-sampling still writes them"},
-	{"traces", "jaeger", ignored, "look traces up in Jaeger's own page: weir trace reads only X-Ray"},
+	{"traces", "jaeger", ignored, "look up traces in Jaeger: weir trace reads only X-Ray"},
 	{"traces", "each_second refused_each_second memory", applies, "remove it: weir keeps one successful and 50 refused calls a second besides traces.share, in 32 MiB"},
 	{"traces", "trust", applies, "remove it: traces.share decides on successful calls"},
 	{"traces", "xray", applies, "use traces.region, which turns X-Amzn-Trace-Id on"},
@@ -79,11 +79,11 @@ var removals = []removal{
 	{"upstreams.*.limits.*", "max_keys", applies, "remove it: a limit has at most 100000 keys in memory"},
 	{"upstreams.*.limits.*", "local", applies, "declare the limit at an upstream of a file without a store"},
 	{"callers.limits.*", "max_keys local", applies, "remove it: a limit has at most 100000 keys in memory, and is shared if the file has a store"},
-	{"upstreams.*.limits.*.adaptive", "cut grow step recovery interval cut_interval used_share", applies, "use adaptive.rule, which has them"},
-	{"callers.limits.*.adaptive", "cut grow step recovery interval cut_interval used_share", applies, "use adaptive.rule, which has them"},
+	{"upstreams.*.limits.*.adaptive", "cut grow step recovery interval cut_interval used_share", applies, "use adaptive.rule, which sets them"},
+	{"callers.limits.*.adaptive", "cut grow step recovery interval cut_interval used_share", applies, "use adaptive.rule, which sets them"},
 	{"upstreams.*.fair", "by high normal low longest per_flow", applies, "write fair: SCOPE"},
-	{"upstreams.*.retry", "throttle_base low high added max_hint hint_slack retry_on not_codes", applies, "use retry.schedule, which has them; put codes of the upstream into classify"},
-	{"upstreams.*.ask_again", "throttle_base low high added max_hint hint_slack retry_on not_codes", applies, "use ask_again.schedule, which has them"},
+	{"upstreams.*.retry", "throttle_base low high added max_hint hint_slack retry_on not_codes", applies, "use retry.schedule, which sets them; put codes of the upstream into classify"},
+	{"upstreams.*.ask_again", "throttle_base low high added max_hint hint_slack retry_on not_codes", applies, "use ask_again.schedule, which sets them"},
 	{"upstreams.*.quota", "schedule capacity retry throttle timeout success timeout_codes", applies, "write quota: NAME"},
 	{"upstreams.*.budget", "floor window", applies, "remove it: the budget allows one more retry per second, and looks back 10s"},
 	{"upstreams.*.breaker", "failures max_open probe_timeout count_throttled min_calls consecutive_for", applies, "use breaker.schedule, share or consecutive"},

@@ -48,7 +48,7 @@ func (d *decoder) checkRequests(root *node, f *document) {
 	}
 	r, at := f.Deliveries.Requests, root.Get("deliveries").Get("requests")
 	if aws := f.Deliveries.AWS; aws != nil && aws.Queue == r.Queue {
-		d.Bad(at.Get("queue"), "name another one", "is the queue that announces due deliveries")
+		d.Bad(at.Get("queue"), "name another one", "is already the queue of deliveries.aws")
 	}
 	switch {
 	case r.OwnedBy(f.Callable.Tokens):

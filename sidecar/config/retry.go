@@ -67,7 +67,7 @@ var budgetFields = []field[retry.BudgetConfig]{
 	one("share", share, func(c *retry.BudgetConfig) *float64 { return &c.Share }, "10%", "Retries per first attempt."),
 	one("floor", perSecond, func(c *retry.BudgetConfig) *float64 { return &c.Floor }, "1/s", ""),
 	one("window", duration, func(c *retry.BudgetConfig) *time.Duration { return &c.Window }, "10s", ""),
-	one("all", orOff(rate, bucket.Rate{}), func(c *retry.BudgetConfig) *bucket.Rate { return &c.All }, "no bound", "Retries of all processes together (with a `store`). `share` or `quota` must also allow each retry. `100/min` is a bound for any minute; `100/min burst 20` allows 20 at a time."),
+	one("all", orOff(rate, bucket.Rate{}), func(c *retry.BudgetConfig) *bucket.Rate { return &c.All }, "no bound", "Rate of the retries of all processes together (with a `store`). `share` or `quota` must also allow each retry. `100/min` is a bound for any minute; `100/min burst 20` allows 20 at a time."),
 }
 
 func readBudget(d *decoder, n *node, u *site) {

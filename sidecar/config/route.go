@@ -19,7 +19,7 @@ var routeFields = []field[proxy.Route]{
 	one("host", host, func(r *proxy.Route) *string { return &r.Host }, "any", "Host of the request, without port; upper and lower case are equal."),
 	one("path", prefix, func(r *proxy.Route) *string { return &r.Path }, "any", "Path prefix of whole segments: `/s3/` matches `/s3` and `/s3/key`, not `/s3x`."),
 	one("strip", boolean, func(r *proxy.Route) *bool { return &r.Strip }, "false", "Removes `path` before forwarding."),
-	one("stream", boolean, func(r *proxy.Route) *bool { return &r.Stream }, "false", "Request bodies may be slow or silent; always true for gRPC."),
+	one("stream", boolean, func(r *proxy.Route) *bool { return &r.Stream }, "false", "Allows slow or silent request bodies; always true for gRPC."),
 	one("websocket", boolean, func(r *proxy.Route) *bool { return &r.WebSocket }, "false", "Limits connections and messages of WebSockets; see docs/how-to/limit-websockets.md. Without it, they pass through."),
 	one("deliver", delivers, func(r *proxy.Route) *proxy.Deliver { return &r.Deliver }, "false",
 		"`true` accepts requests with `Prefer: respond-async` for later delivery (202), `always` all requests. Needs `deliveries`; see docs/reference/deliveries.md."),

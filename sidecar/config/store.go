@@ -97,7 +97,7 @@ func readStore(d *decoder, n *node, f *document) {
 		d.Bad(n, "write store: {redis: redis://localhost:6379}", "needs one of redis, dynamodb, file and memory")
 	}
 	if at := n.Get("password_env"); at != nil && n.Get("redis") == nil {
-		d.Bad(at, "", "only redis has a password")
+		d.Bad(at, "", "password_env applies only to redis")
 	}
 	if s.File != "" {
 		s.File = d.beside(filepath.FromSlash(s.File))

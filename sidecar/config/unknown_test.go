@@ -24,9 +24,9 @@ func TestUnknownRate(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"{rate: unknown, unit: tokens}":               "counts requests",
-		"{rate: unknown, adaptive: off}":              "is learned",
+		"{rate: unknown, adaptive: off}":              "an unknown rate needs adaptive",
 		"{rate: unknown, shape: rolling}":             "has no rate to learn",
-		"{rate: unknown, scope: k, plans: {big: 3x}}": "no multiples",
+		"{rate: unknown, scope: k, plans: {big: 3x}}": "plans cannot multiply",
 	} {
 		if _, err := Parse("weir.yaml", []byte("upstreams: {a: {url: http://a.example, keys: {k: caller, plan: header:X-Plan}, limits: {all: "+text+"}}}"), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)

@@ -55,7 +55,7 @@ var upstreamFields = []field[site]{
 	one("full", choice("pass or refuse", map[string]proxy.Full{"pass": proxy.FullPass, "refuse": proxy.FullRefuse}), func(u *site) *proxy.Full { return &u.Full }, "pass, for language models refuse",
 		""),
 	one("pass_headers", listOf(headerName), func(u *site) *[]string { return &u.Pass }, "none",
-		"Forgeable headers that are passed on, such as `X-Real-Ip`; see docs/reference/proxy.md."),
+		"Forgeable headers that weir still forwards, such as `X-Real-Ip`; see docs/reference/proxy.md."),
 	{"credentials", "headers, each with an environment variable", "none",
 		"Headers that weir adds, with environment variables for the complete values: `{Authorization: NTFY_AUTHORIZATION}`. They replace the caller's.", readSends},
 	one("deliver_schedule", text("webhook or messaging", deliverySchedule), func(u *site) *string { return &u.Schedule }, "webhook",
@@ -88,7 +88,7 @@ var upstreamFields = []field[site]{
 	{"connections", "fields", "see its table", "Idle connections to keep. `concurrency` bounds calls.", readConnections},
 	one("max_wait", orOff(duration, -1), func(u *site) *time.Duration { return &u.Policy.MaxWait }, "10s",
 		"Longest wait for a turn; `off` refuses immediately."),
-	{"ask_again", "fields, the name of a schedule, or off", "off", "Schedule by which calls that a limit refuses are retried instead of queueing. `not-enough-tokens` retries after 2, 4 and 8 seconds. `NAME` is short for `{schedule: NAME}`.", readAskAgain},
+	{"ask_again", "fields, the name of a schedule, or off", "off", "Retries calls that a limit refuses, by this schedule, instead of queueing them. `not-enough-tokens` retries after 2, 4 and 8 seconds. `NAME` is short for `{schedule: NAME}`.", readAskAgain},
 	{"fair", "fields, or a scope", "language models: `caller` (user, token name or API key); with `deliver`: direct calls first, 5% for deliveries; otherwise by arrival; with a store, by priority first", "Waiting calls take turns by the value of a scope.", readFair},
 	one("max_pause", duration, func(u *site) *time.Duration { return &u.Policy.MaxPause }, "15m",
 		""),
@@ -208,7 +208,7 @@ func (d *decoder) checkPairs(n *node, u *site) {
 		d.Bad(n.Get("stale_if_error"), "remove it", "answers are not kept for upstreams with aws, llm or grpc; language models have llm.cache")
 	}
 	if b, q := n.Get("budget"), n.Get("quota"); b != nil && q != nil && !isOff(q) && !alone(b, "all") {
-		d.Bad(b, "remove one of them", "quota replaces budget, except all")
+		d.Bad(b, "remove one of them", "quota cannot be combined with budget, except budget.all")
 	}
 }
 
@@ -279,7 +279,7 @@ func readConnections(d *decoder, n *node, u *site) { object(d, n, connectionFiel
 
 var classifyFields = []field[classify.Rules]{
 	one("throttled", listOf(code), func(r *classify.Rules) *[]string { return &r.Throttled }, "none", "Refused because of a rate and not processed: safe to repeat."),
-	one("failed", listOf(code), func(r *classify.Rules) *[]string { return &r.Failed }, "none", "Repeated where the operation may be repeated."),
+	one("failed", listOf(code), func(r *classify.Rules) *[]string { return &r.Failed }, "none", "Retried if the operation may be repeated."),
 	one("rejected", listOf(code), func(r *classify.Rules) *[]string { return &r.Rejected }, "none", "Never repeated."),
 }
 

@@ -73,7 +73,7 @@ func (s *Server) askers(o []member, caller string) ([]*asker, *refuse.Facts) {
 		}
 		q, f := decodeAcquire(c.in, path, s.maxWait())
 		if f == nil && q.ID != "" {
-			wrong.add(path+"id", q.ID, "the calls of a batch have none")
+			wrong.add(path+"id", q.ID, "calls of a batch must not have an id")
 			f = wrong.failure()
 		}
 		if f != nil {

@@ -62,9 +62,9 @@ func decodeReport(o []member) (*reportRequest, *refuse.Facts) {
 func (q *reportRequest) check(in *fields) {
 	switch {
 	case q.Again && q.Outcome == "ok":
-		in.bad("again", true, "an outcome of ok ends the call")
+		in.bad("again", true, "cannot be combined with the outcome ok, which ends the call")
 	case q.Unsent && (q.Outcome == "ok" || q.Status != 0 || q.Usage != nil):
-		in.bad("unsent", true, "an unsent attempt has no status and no usage, and is not ok")
+		in.bad("unsent", true, "cannot be combined with status, usage or the outcome ok")
 	case q.Outcome == "" && q.Status == 0 && q.Code == "" && !q.Unsent:
 		in.bad("outcome", missing{}, "is missing; want outcome, status, code or unsent")
 	}

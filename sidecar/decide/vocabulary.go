@@ -129,9 +129,9 @@ func misspelt[V any](wrong *mistakes, field string, values map[string]V, known [
 		switch {
 		case hint != "":
 		case len(known) == 0:
-			hint = "the upstream has none"
+			hint = "the upstream has no limits with a " + what
 		default:
-			hint = "there are " + strings.Join(known, ", ")
+			hint = "known are " + strings.Join(known, ", ")
 		}
 		wrong.add(field+"."+name, missing{}, "no limit uses this %s; %s", what, hint)
 	}

@@ -103,7 +103,7 @@ func (o *Order) wrong(do string) *refuse.Facts {
 	case do == redrive && o.Status != "" && o.Status != delivery.Failed:
 		return bad("status", "only dead letters can be redriven; leave it out")
 	case o.Status == delivery.Processing || o.Status == delivery.Completed:
-		return bad("status", "only dead letters (failed), which are deleted, and waiting deliveries (queued, created), which become dead letters, can be dropped")
+		return bad("status", "want failed, which deletes dead letters, or queued or created, which make waiting deliveries dead letters")
 	case o.Choice.empty() && !o.All:
 		return bad("body", `selects nothing: set ids, upstream, reason, owner, older or before, or "all":true`)
 	}
@@ -163,7 +163,7 @@ func (q *request) orderForOne(do string) (o Order, f *refuse.Facts) {
 		return o, bad("body", `want none, or {"token_ended":true}: `+err.Error())
 	}
 	if !o.Choice.empty() || o.Status != "" || o.All || o.Most != 0 {
-		return o, bad("body", "selects deliveries, but the path names one")
+		return o, bad("body", "must not select deliveries, because the path already names one")
 	}
 	return o, q.mayOutlive(&o, do)
 }

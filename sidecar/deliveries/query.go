@@ -64,7 +64,7 @@ func (q *request) list() (any, *refuse.Facts) {
 	}
 	cursor := values.Get("cursor")
 	if cursor != "" && c.Older != "" {
-		return nil, bad("older", "with cursor, also set before to its value in the response that contains the cursor")
+		return nil, bad("older", "cannot be combined with cursor: replace it with before, and its value in the response with the cursor")
 	}
 	filter, f := q.filter(&c)
 	if f != nil {
@@ -91,7 +91,7 @@ func (q *request) parameters() (url.Values, *refuse.Facts) {
 	for name, all := range values {
 		switch {
 		case !slices.Contains(parameters, name):
-			return nil, bad(doc.Quote(name), "is not a parameter; want some of "+strings.Join(parameters, ", "))
+			return nil, bad(doc.Quote(name), "is an unknown parameter; known are "+strings.Join(parameters, ", "))
 		case len(all) > 1 && name != "id":
 			return nil, bad(name, "is in the query more than once")
 		}
@@ -120,7 +120,7 @@ func (q *request) filter(c *Choice) (delivery.Filter, *refuse.Facts) {
 	case c.Reason != "" && !slices.Contains(delivery.Reasons[:], c.Reason):
 		return f, bad("reason", fmt.Sprintf("%s is invalid: want one of %s", doc.Quote(string(c.Reason)), delivery.Listed(delivery.Reasons[:])))
 	case c.Older != "" && !c.Before.IsZero():
-		return f, bad("older", "duplicates another parameter: use one of them")
+		return f, bad("older", "cannot be combined with before: use one of them")
 	}
 	if c.Older != "" {
 		long, err := time.ParseDuration(c.Older)

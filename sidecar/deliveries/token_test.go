@@ -53,7 +53,7 @@ func TestARedriveAfterTheTokenHasEnded(t *testing.T) {
 		for _, who := range []Caller{ann, people} {
 			ask(who, "/"+ended+"/redrive", "", 409, "token expired at")
 			ask(who, "/redrive", `{"ids":["`+ended+`"]}`, 200, "some were skipped")
-			ask(who, "/"+ended+"/redrive", `{"upstream":"a"}`, 400, "the path names one")
+			ask(who, "/"+ended+"/redrive", `{"upstream":"a"}`, 400, "the path already names one")
 			ask(who, "/"+ended+"/drop", `{"token_ended":true}`, 400, "token_ended")
 			ask(who, "/drop", `{"ids":["`+ended+`"],"token_ended":true}`, 400, "token_ended")
 		}

@@ -95,11 +95,11 @@ func (g *gateway) add(one *limit.Limit) {
 	}
 	if one.Scope != "" {
 		if g.o.WebSocket {
-			g.bad(g.u, field, "settings of routes by "+one.Scope, "leave the scope out, or let weir enforce it")
+			g.bad(g.u, field, "limits of routes by "+one.Scope, "leave the scope out, or let weir enforce it")
 			return
 		}
 		if g.scope != "" && g.scope != one.Scope {
-			g.bad(g.u, field, "second key of a client besides "+g.scope, "")
+			g.bad(g.u, field, "limits by two scopes ("+g.scope+" and "+one.Scope+")", "")
 			return
 		}
 		g.scope = one.Scope
@@ -126,12 +126,12 @@ func (g *gateway) add(one *limit.Limit) {
 		case t.within(have):
 			g.implied(other, one.Name)
 		default:
-			g.bad(g.u, field, "second throttle for the same calls", "")
+			g.bad(g.u, field, "two throttles for the same calls", "")
 			return
 		}
 	}
 	if one.Per != time.Second {
-		g.warn(g.u, field, "%v becomes %.6g a second with a burst of %d, which is not the same: API Gateway supports only rates per second", one.Rate, t.Rate, t.Burst)
+		g.warn(g.u, field, "%v becomes %.6g a second with a burst of %d, which differs from the limit: API Gateway supports only rates per second", one.Rate, t.Rate, t.Burst)
 	}
 	to[place], g.from[level+place] = t, one.Name
 }
@@ -177,7 +177,7 @@ func (g *gateway) calendar(one *limit.Limit) {
 	case one.Amount > math.MaxInt32:
 		g.bad(g.u, field, "quota above 2147483647", "")
 	case g.quota != nil:
-		g.bad(g.u, field, "second quota", "")
+		g.bad(g.u, field, "two quotas", "")
 	default:
 		g.quota = &clientQuota{one.Amount, periods[one.Every]}
 	}

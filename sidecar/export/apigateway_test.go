@@ -88,7 +88,7 @@ func TestRESTAPI(t *testing.T) {
 	if want := "/* * 3000, / GET 20, /~1v1~1list GET 200"; strings.Join(got, ", ") != want {
 		t.Errorf("the stage has %v, want %s", got, want)
 	}
-	if all := strings.Join(f.Warnings, "\n"); !strings.Contains(all, "upstreams.api.limits.tenant: 100/min burst 10 becomes 1.66667 a second with a burst of 10, which is not the same") {
+	if all := strings.Join(f.Warnings, "\n"); !strings.Contains(all, "upstreams.api.limits.tenant: 100/min burst 10 becomes 1.66667 a second with a burst of 10, which differs from the limit") {
 		t.Errorf("warnings:\n%s", all)
 	}
 }
@@ -126,9 +126,9 @@ func TestWhatAPIGatewayCannotHold(t *testing.T) {
 		"x: {amount: 5, every: day}":                                                            "api has no limits to write",
 		"x: {amount: 3000000000, every: day, scope: tenant}":                                    "no quota above",
 		"x: {amount: 5, every: day, scope: tenant, operations: list}":                           "no quota of some operations",
-		"x: {amount: 5, every: day, scope: tenant}; y: {amount: 5, every: week, scope: tenant}": "limits.y: API Gateway has no second quota",
-		"x: {rate: 5/s, scope: tenant}; y: {rate: 5/s, scope: user}":                            "limits.y: API Gateway has no second key",
-		"x: {rate: 5/s, burst: 9}; y: {rate: 6/s, burst: 6}":                                    "limits.y: API Gateway has no second throttle",
+		"x: {amount: 5, every: day, scope: tenant}; y: {amount: 5, every: week, scope: tenant}": "limits.y: API Gateway has no two quotas",
+		"x: {rate: 5/s, scope: tenant}; y: {rate: 5/s, scope: user}":                            "limits.y: API Gateway has no limits by two scopes",
+		"x: {rate: 5/s, burst: 9}; y: {rate: 6/s, burst: 6}":                                    "limits.y: API Gateway has no two throttles",
 		"x: {rate: 5/s, operations: [list, both]}":                                              "no throttle over several operations",
 		"x: {rate: 5/s, operations: both}":                                                      "no throttle for an operation without one path and one method",
 		"x: {rate: 5/s, operations: default}":                                                   "no throttle for requests without an operation",
@@ -140,7 +140,7 @@ func TestWhatAPIGatewayCannotHold(t *testing.T) {
 			t.Errorf("%s: %v, want %s", limit, err, want)
 		}
 	}
-	if _, err := APIGateway(parsed(t, with(socket, "x: {rate: 5/s, scope: user}")), GatewayOptions{WebSocket: true}); err == nil || !strings.Contains(err.Error(), "no settings of routes by user") {
+	if _, err := APIGateway(parsed(t, with(socket, "x: {rate: 5/s, scope: user}")), GatewayOptions{WebSocket: true}); err == nil || !strings.Contains(err.Error(), "no limits of routes by user") {
 		t.Errorf("routes by user: %v", err)
 	}
 }

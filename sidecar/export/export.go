@@ -59,7 +59,7 @@ func (l *ledger) err() error {
 func (l *ledger) chosen(names []string) (all []*config.Upstream, err error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(l.file.Upstreams, func(u config.Upstream) bool { return u.Name == name }) {
-			return nil, fmt.Errorf("there is no upstream %q", name)
+			return nil, fmt.Errorf("the file has no upstream %q", name)
 		}
 	}
 	for i := range l.file.Upstreams {
@@ -75,15 +75,15 @@ func (l *ledger) chosen(names []string) (all []*config.Upstream, err error) {
 func (l *ledger) bounds(u *config.Upstream) {
 	own := func(c *weir.Concurrency) bool { return c != nil && (c.Auto || c.Limit > 0) }
 	if own(&u.Policy.Concurrency) && l.file.Where(u.Name, "concurrency") != "" {
-		l.bad(u, "concurrency", "bound of what is in flight", "")
+		l.bad(u, "concurrency", "bound on calls in flight", "")
 	}
 	for _, o := range u.Policy.Operations {
 		if own(o.Concurrency) {
-			l.bad(u, "operations."+o.Name, "bound of what is in flight", "")
+			l.bad(u, "operations."+o.Name, "bound on calls in flight", "")
 		}
 	}
 	if _, ok := l.file.Jobs[u.Name]; ok {
-		l.bad(u, "jobs", "bound of running jobs", "")
+		l.bad(u, "jobs", "bound on running jobs", "")
 	}
 	if l.file.LLM[u.Name].Callers {
 		l.bad(u, "llm", "limits of callers over all models", "")

@@ -69,7 +69,7 @@ func (d *Dialer) plain() *http.Transport {
 
 var (
 	errLinkLocal = errors.New("connections to link-local addresses are refused, because clouds serve credentials there: name the address with --through to allow it")
-	errOwn       = errors.New("the address is one at which weir itself listens")
+	errOwn       = errors.New("weir itself listens on the address")
 )
 
 // control checks the address after name resolution.

@@ -64,9 +64,9 @@ func (s Span) check() error {
 	n := s.To.Sub(s.From) / s.Step
 	switch {
 	case n < 1:
-		return fmt.Errorf("from %v to %v there is no step of %v", s.From.Format(time.RFC3339), s.To.Format(time.RFC3339), s.Step)
+		return fmt.Errorf("the time from %v to %v is shorter than a step of %v: use a longer time or shorter steps", s.From.Format(time.RFC3339), s.To.Format(time.RFC3339), s.Step)
 	case n > mostSteps:
-		return fmt.Errorf("%d steps are too many: %d at most, so make them longer", n, mostSteps)
+		return fmt.Errorf("%d steps are too many: want at most %d; use longer steps or a shorter time", n, mostSteps)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (l *Learner) CloudWatch(ctx context.Context, api CloudWatchAPI, m Metrics, 
 	}
 	for _, name := range m.By {
 		if dimensions[name] == "" {
-			return fmt.Errorf("%s has the dimension %s: set its value with --dimension", m.Namespace, name)
+			return fmt.Errorf("the metrics of %s need the dimension %s: set its value with --dimension", m.Namespace, name)
 		}
 	}
 	steps, err := m.read(ctx, api, dimensions, span)

@@ -94,7 +94,7 @@ func (u *upstream) fromCalls(f *Finding) {
 func (d doubt) text(e *estimate) string {
 	switch d {
 	case few:
-		return fmt.Sprintf("not enough data: %d throttles, and fewer than %d spans of %d calls between two of them", e.throttles, leastSpans, leastCalls)
+		return fmt.Sprintf("not enough data: %d throttles; at least %d intervals between throttles, with %d calls each, are needed", e.throttles, leastSpans, leastCalls)
 	case varied:
 		return "no limit is proposed: throttles occurred at all rates, so they have no common threshold; other programs may use the upstream, or it throttles because of its load: set adaptive: true"
 	}

@@ -152,10 +152,10 @@ func (p *Prometheus) query(ctx context.Context, query string, from, to time.Time
 	}
 	var m matrix
 	if err := json.Unmarshal(body, &m); err != nil || m.Status != "success" {
-		return fmt.Errorf("answers %s: %.200q", resp.Status, m.Error)
+		return fmt.Errorf("responds with %s: %.200q", resp.Status, m.Error)
 	}
 	if len(m.Data.Result) > mostSeries {
-		return fmt.Errorf("%d series are too many", len(m.Data.Result))
+		return fmt.Errorf("the response has too many series: %d", len(m.Data.Result))
 	}
 	for _, series := range m.Data.Result {
 		for _, point := range series.Values {

@@ -56,5 +56,5 @@ func (t *trip) undeclared() *refuse.Facts {
 		return nil
 	}
 	return &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
-		Message: "this upstream accepts only known and declared operations (undeclared: refuse), and this request is none of them"}
+		Message: "this request has no known or declared operation, and the upstream accepts no others (undeclared: refuse): declare the operation"}
 }

@@ -37,7 +37,7 @@ func (o *own) elsewhere(next dial) dial {
 		if err == nil && o.reached(c) {
 			_ = c.Close()
 			return nil, &refuse.Facts{Status: http.StatusLoopDetected, Code: refuse.ValidationError, Final: true,
-				Message: "the upstream's address is one that weir itself listens on; change the upstream's url"}
+				Message: "weir itself listens on the upstream's address: change the upstream's url"}
 		}
 		return c, err
 	}

@@ -134,7 +134,7 @@ func TestBadRequestsAboutDeliveries(t *testing.T) {
 		"an order that is misspelt":   {"POST", "/drop", `{"upstraem":"box"}`, 400, "VALIDATION_ERROR", "upstraem"},
 		"an order that is none":       {"POST", "/drop", "", 400, "VALIDATION_ERROR", "such as"},
 		"a redrive of completed ones": {"POST", "/redrive", `{"status":"completed","upstream":"box"}`, 400, "VALIDATION_ERROR", "dead letters"},
-		"a drop of completed ones":    {"POST", "/drop", `{"status":"completed","upstream":"box"}`, 400, "VALIDATION_ERROR", "dropped"},
+		"a drop of completed ones":    {"POST", "/drop", `{"status":"completed","upstream":"box"}`, 400, "VALIDATION_ERROR", "make waiting deliveries dead letters"},
 		"another method":              {"DELETE", "/" + r.ID, "", 405, "VALIDATION_ERROR", "want GET"},
 		"a path too long":             {"GET", "/" + r.ID + "/body", "", 404, "NOT_FOUND", "unknown path"},
 	} {

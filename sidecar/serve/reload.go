@@ -172,9 +172,9 @@ func (s *Server) disowned(next *config.File) error {
 	case r.OwnedBy(next.Callable.Tokens):
 		return nil
 	case r.Owner == "":
-		return errors.New("deliveries.requests.owner: is not set until a restart, and with tokens every request needs an owner; restart weir")
+		return errors.New("deliveries.requests.owner: takes effect only after a restart, but with tokens every request needs an owner: restart weir")
 	}
-	return fmt.Errorf("deliveries.requests.owner: is %s until a restart, and tokens no longer contains it; keep that token, or restart weir", doc.Quote(r.Owner))
+	return fmt.Errorf("deliveries.requests.owner: remains %s until a restart, but tokens no longer contains it: keep that token, or restart weir", doc.Quote(r.Owner))
 }
 
 // unkept returns an error if upstreams would store requests or first answers without a store of deliveries, which is
@@ -215,7 +215,7 @@ func (s *Server) untold(next *config.File) error {
 		case !known:
 			bad("callback %s is not available until a restart; remove it, or restart weir", doc.Quote(u.Callback))
 		case !slices.ContainsFunc(next.Upstreams, named):
-			bad("%s calls upstream %s until a restart, and the file no longer has that upstream; keep it, or restart weir", doc.Quote(u.Callback), doc.Quote(c.Upstream))
+			bad("%s calls upstream %s until a restart, but the file no longer has that upstream: keep the upstream, or restart weir", doc.Quote(u.Callback), doc.Quote(c.Upstream))
 		}
 	}
 	return errors.Join(errs...)

@@ -164,7 +164,7 @@ func TestAReloadKeepsTheOwnerOfAQueue(t *testing.T) {
 	s := startWith(t, file, os.LookupEnv)
 	says("tokens: {other: {env: WEIR_TEST_APP}}\n", ", owner: other")
 	s.reload <- syscall.SIGHUP
-	if got := fmt.Sprint(s.log.waitFor(t, "reload: nothing was changed")["error"]); !strings.Contains(got, `is "app" until a restart`) || !strings.Contains(got, "keep that token") {
+	if got := fmt.Sprint(s.log.waitFor(t, "reload: nothing was changed")["error"]); !strings.Contains(got, `remains "app" until a restart`) || !strings.Contains(got, "keep that token") {
 		t.Errorf("renamed: %s", got)
 	}
 	says("", "") // without tokens, all callers are admitted

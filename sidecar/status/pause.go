@@ -122,9 +122,9 @@ func (o *Pausing) subject(u *weir.Upstream, name namer) (of pause.Subject, err e
 	}
 	switch {
 	case n > 1:
-		return of, errors.New("limit, pool, operation: name at most one of them; without them, the order applies to all calls")
+		return of, errors.New("limit, pool, operation: set at most one of them; without them, the command applies to all calls")
 	case o.Key != nil && o.Limit == "":
-		return of, fmt.Errorf("key %q: needs limit, the limit that the key belongs to", *o.Key)
+		return of, fmt.Errorf("key %q: also set limit, to the limit that the key belongs to", *o.Key)
 	case o.Key != nil:
 		scope := scopeOf(u, o.Limit)
 		return pause.OfKey(o.Limit, scope, name(scope, *o.Key)), nil

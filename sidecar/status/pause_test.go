@@ -95,10 +95,10 @@ func TestOrdersToPauseThatCannotBe(t *testing.T) {
 		`{"upstream":"s3","do":"pause","limit":"put"}`:            `limit \"put\": unknown limit; want one of all, tenant`,
 		`{"upstream":"s3","do":"resume","limit":"put"}`:           `limit \"put\": unknown limit; want one of all, tenant`,
 		`{"upstream":"s3","do":"pause","limit":"all","key":"x"}`:  `limit all has no keys; leave key out`,
-		`{"upstream":"s3","do":"pause","key":"x"}`:                `needs limit, the limit that the key belongs to`,
+		`{"upstream":"s3","do":"pause","key":"x"}`:                `also set limit, to the limit that the key belongs to`,
 		`{"upstream":"s3","do":"pause","operation":"list"}`:       `s3 has no such operation; want one of default, get, put`,
 		`{"upstream":"s3","do":"pause","pool":""}`:                `pool: must not be empty`,
-		`{"upstream":"s3","do":"pause","pool":"x","limit":"all"}`: `name at most one of them`,
+		`{"upstream":"s3","do":"pause","pool":"x","limit":"all"}`: `set at most one of them`,
 		`{"upstream":"s3","do":"pause"}{"upstream":"s3"}`:         `more than one JSON value`,
 	} {
 		if w := ask(h, "POST", "/v1/pause", order); w.Code != 400 || !strings.Contains(w.Body.String(), says) {

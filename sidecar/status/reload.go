@@ -15,7 +15,7 @@ func (p *Page) reload(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, ErrStopping):
 		problem(w, http.StatusServiceUnavailable, err.Error())
 	case err != nil:
-		problem(w, http.StatusBadRequest, "reload failed, reload failed, reload failed, nothing was changed: "+err.Error())
+		problem(w, http.StatusBadRequest, "reload failed, nothing was changed: "+err.Error())
 	default:
 		answer(w, p.config())
 	}
