@@ -31,7 +31,7 @@ type simulation struct {
 	seed                      uint64
 	seeds                     int
 	search, json              bool
-	replay                    string
+	replay, html              string
 }
 
 func newSim(w world) *cobra.Command {
@@ -61,9 +61,11 @@ The exit status is 1 if an expectation of a story does not hold, and 2 if a file
 	f.StringVar(&s.replay, "replay", "", "replay the calls in `FILE`: an access log, or weir's log with log: attempts; - for standard input")
 	f.StringVar(&s.against, "against", "", "with --search or --replay, also simulate the configuration `FILE`")
 	f.BoolVar(&s.json, "json", false, "print JSON")
+	f.StringVar(&s.html, "html", "", "also write the results as a page to `FILE`")
 	for _, name := range []string{"config", "against"} {
 		_ = c.MarkFlagFilename(name, "yaml", "yml") // the flags exist
 	}
+	_ = c.MarkFlagFilename("html", "html")
 	c.RunE = func(c *cobra.Command, args []string) error { return s.run(c.Context(), w, args) }
 	return c
 }
@@ -94,6 +96,9 @@ func (s *simulation) run(ctx context.Context, w world, files []string) error {
 	if s.against != "" && !s.search && s.replay == "" {
 		return usagef("--against needs --search or --replay")
 	}
+	if s.html != "" && !strings.HasSuffix(s.html, ".html") {
+		return usagef("--html %s: want a file name that ends with .html", s.html)
+	}
 	modes := 0
 	for _, chosen := range []bool{s.search, s.replay != "", len(files) > 0} {
 		if chosen {
@@ -122,6 +127,9 @@ func (s *simulation) run(ctx context.Context, w world, files []string) error {
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "  ")
 		err = e.Encode(p.report)
+	}
+	if err == nil && s.html != "" {
+		err = p.writePage()
 	}
 	switch {
 	case err != nil:
@@ -191,6 +199,13 @@ func (s *simulation) read(w world, files []string) (*simPlay, error) {
 		for _, t := range targets {
 			p.others[t.Name] = play.Way{Name: s.against, Policy: &t.Policy}
 		}
+	}
+	if s.html != "" { // a page that cannot be written is an error before everything is played
+		f, err := os.OpenFile(s.html, os.O_CREATE|os.O_WRONLY, 0o666)
+		if err != nil {
+			return nil, fmt.Errorf("page: %w", err)
+		}
+		return p, f.Close()
 	}
 	return p, nil
 }
@@ -270,10 +285,15 @@ func unplayedFields(file *config.File, upstream string) []string {
 	return all
 }
 
+// intro describes what the results are about.
+func (p *simPlay) intro() string {
+	return fmt.Sprintf("%s, seed %d. weir's own code runs in virtual time. Callers and the machine behind each upstream "+
+		"are models. No address, credential or store is used.", p.config, p.seed)
+}
+
 // play plays everything and prints each result when it is known.
 func (p *simPlay) play(ctx context.Context) error {
-	p.print(play.Wrap("", fmt.Sprintf("%s, seed %d. weir's own code runs in virtual time. Callers and the machine behind each upstream "+
-		"are models. No address, credential or store is used.", p.config, p.seed)) + "\n")
+	p.print(play.Wrap("", p.intro()) + "\n")
 	p.list("not played", p.report.NotPlayed)
 	if p.replay != "" {
 		return p.playRecording(ctx)
@@ -326,7 +346,7 @@ func (p *simPlay) playUpstream(ctx context.Context, t *play.Target, r *simUpstre
 		p.failed = p.failed || !one.Holds()
 		p.print(one.Text(p.palette))
 		if !one.Holds() {
-			p.print(fmt.Sprintf("repeat it: weir sim --config %s --upstream %s --seed %d STORY.yaml\n", p.config, t.Name, firstFailure(one)))
+			p.print("repeat it: " + p.repeat(t.Name, one) + "\n")
 		}
 	}
 	return nil
@@ -380,14 +400,10 @@ func (c *byteCounter) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// firstFailure returns the seed of the first expectation that does not hold.
-func firstFailure(r *play.Report) uint64 {
-	for _, c := range r.Checks {
-		if !c.Holds {
-			return c.Seed
-		}
-	}
-	return 0
+// repeat returns the command that repeats the first expectation that does not hold.
+func (p *simPlay) repeat(upstream string, r *play.Report) string {
+	i := slices.IndexFunc(r.Checks, func(c play.Checked) bool { return !c.Holds })
+	return fmt.Sprintf("weir sim --config %s --upstream %s --seed %d STORY.yaml", p.config, upstream, r.Checks[i].Seed)
 }
 
 func (p *simPlay) list(title string, all []string) {

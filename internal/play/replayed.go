@@ -129,30 +129,30 @@ func (h *histogram) percentile(p int) float64 {
 // Text returns the result for a terminal of 80 columns.
 func (x *Replayed) Text() string {
 	var b strings.Builder
-	say := func(format string, args ...any) { b.WriteString(Wrap("", fmt.Sprintf(format, args...)) + "\n") }
-	say("%s in %s, from %s to %s UTC", many(x.Calls, "call"), many(int(x.Lines), "line"), x.From, x.To)
-	if x.Interrupted {
-		say("interrupted: the results cover the calls until then")
-	}
-	if x.Skipped > 0 {
-		say("skipped %s, the first is line %d: unknown format, or no request", many(int(x.Skipped), "line"), x.FirstSkipped)
-	}
-	if len(x.Unknown) > 0 {
-		say("not played, because they match no upstream: %s", names(x.Unknown))
-	}
-	if x.Suppressed > 0 {
-		say("%s missing: weir logs at most 10 equal lines a second", many(int(x.Suppressed), "line"))
-	}
-	if x.Late > 0 {
-		say("%s played late, because the log is not in the order of time", many(int(x.Late), "line"))
-	}
-	if x.Unfinished > 0 && !x.Interrupted {
-		say("%s still waiting an hour after the last recorded call", many(x.Unfinished, "call"))
+	for _, note := range x.notes() {
+		b.WriteString(Wrap("", note) + "\n")
 	}
 	for i := range x.Upstreams {
 		b.WriteString(x.Upstreams[i].text())
 	}
 	return b.String()
+}
+
+// notes describes the recording and its lines that were not played.
+func (x *Replayed) notes() (all []string) {
+	say := func(so bool, format string, args ...any) {
+		if so {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
+	}
+	say(true, "%s in %s, from %s to %s UTC", many(x.Calls, "call"), many(int(x.Lines), "line"), x.From, x.To)
+	say(x.Interrupted, "interrupted: the results cover the calls until then")
+	say(x.Skipped > 0, "skipped %s, the first is line %d: unknown format, or no request", many(int(x.Skipped), "line"), x.FirstSkipped)
+	say(len(x.Unknown) > 0, "not played, because they match no upstream: %s", names(x.Unknown))
+	say(x.Suppressed > 0, "%s missing: weir logs at most 10 equal lines a second", many(int(x.Suppressed), "line"))
+	say(x.Late > 0, "%s played late, because the log is not in the order of time", many(int(x.Late), "line"))
+	say(x.Unfinished > 0 && !x.Interrupted, "%s still waiting an hour after the last recorded call", many(x.Unfinished, "call"))
+	return all
 }
 
 // many formats a number of things.
@@ -197,17 +197,30 @@ func (u *ReplayedUpstream) text() string {
 		b.WriteString(Wrap("", "not played: "+strings.Join(u.NotPlayed, ", ")) + "\n")
 	}
 	fmt.Fprintf(&b, "\n%-18s%9s%9s%9s%10s%8s%9s%8s\n", "", "answered", "sent", "refused", "throttled", "failed", "wait p50", "p99")
-	for _, row := range append([]*Row{u.Total}, u.Clients...) {
-		fmt.Fprintf(&b, "%s: %s\n", cmp.Or(printable(row.Client), "no key"), many(row.flows[0].Calls, "call"))
+	for _, row := range u.rows() {
+		b.WriteString(row.title() + "\n")
 		for _, f := range row.Flows {
-			p50, p99 := "-", "-"
-			if f.WaitP50 != nil {
-				p50, p99 = wait(*f.WaitP50), wait(*f.WaitP99)
-			}
+			p50, p99 := f.waited()
 			fmt.Fprintf(&b, "  %-16s%9d%9d%9d%10d%8d%9s%8s\n", short(f.Way, 16), f.Answered, f.Sent, f.Refused, f.Throttled, f.Failed, p50, p99)
 		}
 	}
 	return b.String()
+}
+
+// rows returns the total and the clients.
+func (u *ReplayedUpstream) rows() []*Row { return append([]*Row{u.Total}, u.Clients...) }
+
+// title names the client and the number of its calls.
+func (r *Row) title() string {
+	return fmt.Sprintf("%s: %s", cmp.Or(printable(r.Client), "no key"), many(r.flows[0].Calls, "call"))
+}
+
+// waited formats the waits.
+func (f *Flow) waited() (p50, p99 string) {
+	if f.WaitP50 == nil {
+		return "-", "-"
+	}
+	return wait(*f.WaitP50), wait(*f.WaitP99)
 }
 
 // wait formats a wait in milliseconds.

@@ -149,25 +149,21 @@ func (r *Report) Text(p Palette) string {
 
 // fleetTable returns the figures of a story with several processes.
 func (r *Report) fleetTable() string {
-	x, f := r.Weir, r.Weir.Fleet
 	var b strings.Builder
 	b.WriteString("\n")
-	row := func(name, value string) { fmt.Fprintf(&b, "  %-50s%16s\n", name, value) }
-	row("calls answered before the trouble", percent(x.Before))
-	row("calls answered in total", fmt.Sprintf("%d (%s)", x.Good, percent(x.Answered)))
-	row("attempts sent", fmt.Sprint(x.Sent))
-	row("maximum attempts beyond the limit", fmt.Sprint(f.Over))
-	row("maximum store requests per second, before trouble", fmt.Sprint(f.RequestsBefore))
-	row("maximum store requests per second, after trouble", fmt.Sprint(f.RequestsAfter))
-	row("time until 99% of calls are answered again", r.story.recovery(x.RecoveredMS))
+	for _, f := range r.story.fleetFigures() {
+		fmt.Fprintf(&b, "  %-50s%16s\n", f.name, f.of(r.Weir))
+	}
 	return b.String()
 }
+
+const searched = "For each load, the shortest stall that has lasting effects: 30 to 45 s after it, fewer than half of the calls are answered. " +
+	"The search tried stalls from 0.25 to 32 s, each twice as long as the one before, and then bisected. It used one seed."
 
 // SearchText returns the curves of a search for a terminal of 80 columns.
 func SearchText(curves []Curve) string {
 	var b strings.Builder
-	b.WriteString("\n" + Wrap("", "For each load, the shortest stall that has lasting effects: 30 to 45 s after it, fewer than half of the calls are answered. "+
-		"The search tried stalls from 0.25 to 32 s, each twice as long as the one before, and then bisected. It used one seed.") + "\n\n")
+	b.WriteString("\n" + Wrap("", searched) + "\n\n")
 	width := 24
 	if len(curves) > 2 {
 		width = 19
@@ -181,29 +177,39 @@ func SearchText(curves []Curve) string {
 		return b.String()
 	}
 	for i, p := range curves[0].Points {
-		row := fmt.Sprintf("%-10s%-12s", fmt.Sprintf("%.0f%%", 100*p.Load), strings.TrimSuffix(number(p.Ask), " calls/s")+"/s")
+		row := fmt.Sprintf("%-10s%-12s", fmt.Sprintf("%.0f%%", 100*p.Load), p.asked())
 		for _, c := range curves {
 			row += fmt.Sprintf("%-*s", width, c.Points[i].text())
 		}
 		b.WriteString(strings.TrimRight(row, " ") + "\n")
 	}
 	for _, c := range curves {
-		for _, p := range c.Points {
-			if len(p.LongerFreeMS) > 0 {
-				var all []string
-				for _, ms := range p.LongerFreeMS {
-					all = append(all, fmt.Sprintf("%.4g s", float64(ms)/1000))
-				}
-				b.WriteString(Wrap("", fmt.Sprintf("Not monotone: %s at %.0f%% load is stuck after %.4g s, but not after %s.",
-					c.Way, 100*p.Load, float64(p.StuckMS)/1000, strings.Join(all, ", "))) + "\n")
-			}
+		for _, note := range c.notes() {
+			b.WriteString(Wrap("", note) + "\n")
 		}
 	}
 	return b.String()
 }
 
-// text describes a point. A bar shows the length of the stall: each step is twice as long.
-func (p *Point) text() string {
+// notes describes the points at which a longer stall is better.
+func (c *Curve) notes() (all []string) {
+	for i := range c.Points {
+		p := &c.Points[i]
+		if len(p.LongerFreeMS) == 0 {
+			continue
+		}
+		var free []string
+		for _, ms := range p.LongerFreeMS {
+			free = append(free, fmt.Sprintf("%.4g s", float64(ms)/1000))
+		}
+		all = append(all, fmt.Sprintf("Not monotone: %s at %.0f%% load is stuck after %.4g s, but not after %s.",
+			c.Way, 100*p.Load, float64(p.StuckMS)/1000, strings.Join(free, ", ")))
+	}
+	return all
+}
+
+// result describes a point.
+func (p *Point) result() string {
 	switch {
 	case p.Unfinished:
 		return "not finished"
@@ -212,11 +218,22 @@ func (p *Point) text() string {
 	case p.StuckMS == 0:
 		return "not by 32 s"
 	}
+	return fmt.Sprintf("%.3g s", float64(p.StuckMS)/1000)
+}
+
+// asked returns the calls per second of a point.
+func (p *Point) asked() string { return strings.TrimSuffix(number(p.Ask), " calls/s") + "/s" }
+
+// text describes a point. A bar shows the length of the stall: each step is twice as long.
+func (p *Point) text() string {
+	if p.Unfinished || p.Overloaded || p.StuckMS == 0 {
+		return p.result()
+	}
 	bar := 1
 	for ms := int64(250); ms < p.StuckMS; ms *= 2 {
 		bar++
 	}
-	return fmt.Sprintf("%-7s %s", fmt.Sprintf("%.3g s", float64(p.StuckMS)/1000), strings.Repeat("▪", bar))
+	return fmt.Sprintf("%-7s %s", p.result(), strings.Repeat("▪", bar))
 }
 
 // short shortens a name from its beginning.

@@ -101,8 +101,12 @@ type Score struct {
 	EndedMS int64 `json:"ended_ms,omitempty"`
 
 	seconds []Work
+	begun   []begun                 // per second
 	shares  [len(Tenants)][]float64 // per second, the share of answered calls among the calls that began in it; negative if none did
 }
+
+// begun counts the calls that began in a second, and the answered ones among them.
+type begun struct{ calls, good int }
 
 // Stuck reports whether fewer than half of the calls are answered long after the trouble, although most were before.
 func (s *Score) Stuck() bool { return s.After >= 0 && s.After < 0.5 && s.Before >= 0.5 }
@@ -136,6 +140,10 @@ func (l *Log) Score() *Score {
 	}
 	if at, ok := l.recovered(ends); ok {
 		s.RecoveredMS = new(at.Milliseconds())
+	}
+	for at := time.Duration(0); at < l.story.Length; at += time.Second {
+		calls := during(ends, at, at+time.Second)
+		s.begun = append(s.begun, begun{len(calls), good(calls)})
 	}
 	var quiet []end
 	for i, name := range Tenants {

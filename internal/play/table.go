@@ -5,33 +5,55 @@ import (
 	"strings"
 )
 
+// A figure is a row of a table. Its name is indented if it is a part of the figure above.
+type figure struct {
+	name string
+	of   func(*Score) string
+}
+
+// figures returns the figures of a story, both ways.
+func (s *Story) figures(direct, through *Score) []figure {
+	all := []figure{{"calls answered", func(x *Score) string { return fmt.Sprintf("%d (%s)", x.Good, percent(x.Answered)) }}}
+	add := func(name string, of func(*Score) string) { all = append(all, figure{name, of}) }
+	if s.has(Flood) {
+		add("  of the other tenants, from then", func(x *Score) string { return percent(x.Quiet) })
+		add("  of the tenant that floods", func(x *Score) string { return percent(x.Tenants[Tenants[noisy]]) })
+	}
+	add("attempts sent", func(x *Score) string { return fmt.Sprint(x.Sent) })
+	if direct.Throttled+through.Throttled > 0 {
+		add("  throttled by the upstream", func(x *Score) string { return percent(ratio(x.Throttled, x.Sent)) })
+	}
+	if through.Refused > 0 {
+		add("attempts refused by weir", func(x *Score) string { return fmt.Sprint(x.Refused) })
+	}
+	add("work done for callers that had left", func(x *Score) string {
+		return fmt.Sprintf("%d (%s)", x.Wasted, percent(ratio(x.Wasted, x.Useful+x.Wasted)))
+	})
+	add("99% of calls answered again after", func(x *Score) string { return s.recovery(x.RecoveredMS) })
+	add("median time to answer", func(x *Score) string { return fmt.Sprintf("%.0f ms", x.P50) })
+	return all
+}
+
+// fleetFigures returns the figures of a story with several processes.
+func (s *Story) fleetFigures() []figure {
+	return []figure{
+		{"calls answered before the trouble", func(x *Score) string { return percent(x.Before) }},
+		{"calls answered in total", func(x *Score) string { return fmt.Sprintf("%d (%s)", x.Good, percent(x.Answered)) }},
+		{"attempts sent", func(x *Score) string { return fmt.Sprint(x.Sent) }},
+		{"maximum attempts beyond the limit", func(x *Score) string { return fmt.Sprint(x.Fleet.Over) }},
+		{"maximum store requests per second, before trouble", func(x *Score) string { return fmt.Sprint(x.Fleet.RequestsBefore) }},
+		{"maximum store requests per second, after trouble", func(x *Score) string { return fmt.Sprint(x.Fleet.RequestsAfter) }},
+		{"time until 99% of calls are answered again", func(x *Score) string { return s.recovery(x.RecoveredMS) }},
+	}
+}
+
 // Table returns the figures of a story, both ways side by side.
 func (s *Story) Table(direct, through *Score) string {
 	var b strings.Builder
-	b.WriteString("\n")
-	row := func(name string, cell func(*Score) string) {
-		fmt.Fprintf(&b, "%-34s%16s%20s\n", name, cell(direct), cell(through))
+	fmt.Fprintf(&b, "\n%-34s%16s%20s\n", "", "directly", "through weir")
+	for _, f := range s.figures(direct, through) {
+		fmt.Fprintf(&b, "%-34s%16s%20s\n", f.name, f.of(direct), f.of(through))
 	}
-	row("", func(x *Score) string {
-		if x == direct {
-			return "directly"
-		}
-		return "through weir"
-	})
-	row("calls answered", func(x *Score) string { return fmt.Sprintf("%d (%s)", x.Good, percent(x.Answered)) })
-	if s.has(Flood) {
-		row("  of the other tenants, from then", func(x *Score) string { return percent(x.Quiet) })
-		row("  of the tenant that floods", func(x *Score) string { return percent(x.Tenants[Tenants[noisy]]) })
-	}
-	row("attempts sent", func(x *Score) string { return fmt.Sprint(x.Sent) })
-	if direct.Throttled+through.Throttled > 0 {
-		row("  throttled by the upstream", func(x *Score) string { return percent(ratio(x.Throttled, x.Sent)) })
-	}
-	row("work done for callers that had left", func(x *Score) string {
-		return fmt.Sprintf("%d (%s)", x.Wasted, percent(ratio(x.Wasted, x.Useful+x.Wasted)))
-	})
-	row("99% of calls answered again after", func(x *Score) string { return s.recovery(x.RecoveredMS) })
-	row("median time to answer", func(x *Score) string { return fmt.Sprintf("%.0f ms", x.P50) })
 	return b.String()
 }
 

@@ -7,7 +7,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/rand"
-	"embed"
+	_ "embed"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -17,11 +17,12 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/webpage"
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-//go:embed style.css live.js
-var files embed.FS
+//go:embed live.js
+var script string
 
 // A Board serves the page. Create it with New.
 type Board struct {
@@ -81,8 +82,8 @@ func (b *Board) Handler() http.Handler {
 	mux.HandleFunc("GET /config", b.config)
 	mux.HandleFunc("GET /dead", b.dead)
 	mux.HandleFunc("GET /why", b.why)
-	mux.HandleFunc("GET /style.css", file("style.css", "text/css; charset=utf-8"))
-	mux.HandleFunc("GET /live.js", file("live.js", "text/javascript; charset=utf-8"))
+	mux.HandleFunc("GET /style.css", file(webpage.Style, "text/css; charset=utf-8"))
+	mux.HandleFunc("GET /live.js", file(script, "text/javascript; charset=utf-8"))
 	mux.HandleFunc("POST /act", b.act)
 	return headed(mux)
 }
@@ -138,12 +139,8 @@ func sendJSON(w http.ResponseWriter, r *http.Request, v any) {
 	send(w, r, http.StatusOK, "application/json", text)
 }
 
-func file(name, kind string) http.HandlerFunc {
-	text, err := files.ReadFile(name)
-	if err != nil {
-		panic(err) // the file is embedded in the program
-	}
-	return func(w http.ResponseWriter, r *http.Request) { send(w, r, http.StatusOK, kind, text) }
+func file(text, kind string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { send(w, r, http.StatusOK, kind, []byte(text)) }
 }
 
 // front serves the complete page.

@@ -27,7 +27,7 @@ func TestPageShowsAgeOfOldestWaitingDelivery(t *testing.T) {
 		_, page := s.get("/")
 		page = bare(page)
 		for _, want := range []string{
-			"<th>Waiting\n<th>Oldest waits\n",
+			"<th scope=\"col\">Waiting\n<th scope=\"col\">Oldest waits\n",
 			"<tr><td>alerts<td>3<td>1m30s<td>",
 			"<tr><td>mails<td>4<td>2h0m0s<td>",
 			"<tr><td>news<td>0<td><td>",

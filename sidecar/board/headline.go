@@ -348,30 +348,30 @@ func sentence(text, cause string) string {
 // headline writes the sentence at the top of the page, and the other problems below it.
 func (p *page) headline(v *View) {
 	if len(v.Problems) == 0 {
-		p.put(`<div class="headline ok"><p class="lead">%s %s</p></div>`, sign("ok"), v.Headline)
+		p.Put(`<div class="headline ok"><p class="lead">%s %s</p></div>`, sign("ok"), v.Headline)
 		return
 	}
 	first := v.Problems[0]
-	p.put(`<div class="headline %s"><p class="lead">%s %s</p>`, first.State, sign(first.State), v.Headline)
-	p.put(`<p>%s`, first.Help)
+	p.Put(`<div class="headline %s"><p class="lead">%s %s</p>`, first.State, sign(first.State), v.Headline)
+	p.Put(`<p>%s`, first.Help)
 	p.links(&first)
-	p.put("</p>")
+	p.Put("</p>")
 	rest := v.Problems[1:]
 	if v.Headline != first.Text { // it summarizes several upstreams
 		rest = v.Problems
 	}
 	if len(rest) > 0 {
-		p.put(`<p>%s:</p><ul>`, title(len(rest) < len(v.Problems), v.ProblemsKnown))
+		p.Put(`<p>%s:</p><ul>`, title(len(rest) < len(v.Problems), v.ProblemsKnown))
 		for i := range rest {
-			p.put(`<li class="state %s">%s %s`, rest[i].State, sign(rest[i].State), rest[i].Text)
+			p.Put(`<li class="state %s">%s %s`, rest[i].State, sign(rest[i].State), rest[i].Text)
 			p.links(&rest[i])
 		}
 		if n := v.ProblemsKnown - len(v.Problems); n > 0 {
-			p.put(`<li>and %d more: see the upstreams below.`, n)
+			p.Put(`<li>and %d more: see the upstreams below.`, n)
 		}
-		p.put("</ul>")
+		p.Put("</ul>")
 	}
-	p.put("</div>")
+	p.Put("</div>")
 }
 
 // title counts the problems of a list: the ones after the first, or all of them.
@@ -386,9 +386,9 @@ func title(more bool, n int) string {
 func (p *page) links(of *Problem) {
 	switch {
 	case of.dead:
-		p.put(` <a href="%s">Dead letters of %s</a>`, toDead(of.Upstream), of.Upstream)
+		p.Put(` <a href="%s">Dead letters of %s</a>`, toDead(of.Upstream), of.Upstream)
 	case of.Upstream != "":
-		p.put(` <a href="./?open=%s#%s">Show %s</a>`, url.QueryEscape(of.Upstream), rowID+url.PathEscape(of.Upstream), of.Upstream)
+		p.Put(` <a href="./?open=%s#%s">Show %s</a>`, url.QueryEscape(of.Upstream), rowID+url.PathEscape(of.Upstream), of.Upstream)
 	}
 	if of.Page != "" {
 		p.doc(of.Page, "What to do")
@@ -397,5 +397,5 @@ func (p *page) links(of *Problem) {
 
 // doc writes a link to a page of the documentation.
 func (p *page) doc(page, say string) {
-	p.put(` <a href="%s" target="_blank" rel="noopener noreferrer">%s</a>`, source+page, say)
+	p.Put(` <a href="%s" target="_blank" rel="noopener noreferrer">%s</a>`, source+page, say)
 }

@@ -40,29 +40,29 @@ func (b *Board) dead(w http.ResponseWriter, r *http.Request) {
 // letters writes that page.
 func (p *page) letters(upstream string, all []delivery.Delivery, err error) {
 	p.head("weir: dead letters", false)
-	p.put(`<header><h1>Dead letters of %s</h1><p><a href="./">Back</a></p></header>
+	p.Put(`<header><h1>Dead letters of %s</h1><p><a href="./">Back</a></p></header>
 <main>`, upstream)
 	switch {
 	case err != nil:
-		p.put(`<p class="trouble" role="alert">✖ The store of deliveries does not answer: %s</p>`, err)
+		p.Put(`<p class="trouble" role="alert">✖ The store of deliveries does not answer: %s</p>`, err)
 	case len(all) == 0:
-		p.put(`<p>There are none.</p>`)
+		p.Put(`<p>There are none.</p>`)
 	default:
-		p.put(`<p>At most the latest %d are shown. Redrive sends a message again with its Idempotency-Key. An upstream that has forgotten the key may do the work a second time.</p>
+		p.Put(`<p>At most the latest %d are shown. Redrive sends a message again with its Idempotency-Key. An upstream that has forgotten the key may do the work a second time.</p>
 %s`, mostLetters, p.button(&deed{Upstream: upstream, Do: "redrive"}, "Redrive all"))
-		p.table("", "ID", "Given up at", "Cause", "Attempts", "Operator")
+		p.Table("", "ID", "Given up at", "Cause", "Attempts", "Operator")
 		for i := range all {
 			d := &all[i]
 			why := observe.Redact(d.Detail, longestWhy)
 			if veil.Reveals(why) != "" {
 				why = observe.Mask
 			}
-			p.cells(text("<code>%s</code>", d.ID), d.Changed.UTC().Format(time.DateTime+" UTC"), string(d.Reason)+": "+why, d.Attempts,
+			p.Cells(text("<code>%s</code>", d.ID), d.Changed.UTC().Format(time.DateTime+" UTC"), string(d.Reason)+": "+why, d.Attempts,
 				p.button(&deed{Upstream: upstream, Do: "redrive", ID: d.ID}, "Redrive")+p.button(&deed{Upstream: upstream, Do: "drop", ID: d.ID}, "Drop"))
 		}
-		p.put("</tbody></table>")
+		p.EndTable()
 	}
-	p.put("</main>\n</body>\n</html>")
+	p.Put("</main>\n</body>\n</html>")
 }
 
 // post sends dead letters again, or deletes one. It returns how many.

@@ -1,140 +1,72 @@
 package board
 
 import (
-	"bytes"
 	"fmt"
-	"html"
-	"strings"
 	"time"
+
+	"github.com/seed1158cd35/weir/internal/webpage"
 )
 
-// A markup is HTML that is not escaped. It contains only this package's constants and numbers.
-type markup string
+// A markup is HTML that is not escaped.
+type markup = webpage.Markup
 
-// A page is HTML that is being written. It does not use text/template, because the linker could then omit no method
-// of any type, and the program would be 50% larger (docs/adr/0012-binary-size.md).
+var (
+	text      = webpage.Text
+	breakable = webpage.Breakable
+	marked    = webpage.Marked
+	sign      = webpage.Sign
+)
+
+// A page is a page of the board that is being written.
 type page struct {
-	bytes.Buffer
+	webpage.Page
 	token  string // of its forms
 	signed string // the signed-in operator, by a cookie
-
-	columns []string // of the table that is being written
-}
-
-// put writes a line of a page. The format is markup. Arguments are escaped unless they are markup.
-func (p *page) put(format string, with ...any) {
-	p.WriteString(string(text(format, with...)) + "\n")
-}
-
-// text formats markup. Arguments are escaped unless they are markup.
-func text(format string, with ...any) markup {
-	for i, v := range with {
-		switch v := v.(type) {
-		case markup:
-		case string:
-			with[i] = html.EscapeString(v)
-		case fmt.Stringer:
-			with[i] = html.EscapeString(v.String())
-		case error:
-			with[i] = html.EscapeString(v.Error())
-		}
-	}
-	return markup(fmt.Sprintf(format, with...))
-}
-
-// breakable returns a path or the name of a field with line break opportunities after its separators.
-func breakable(s string) markup {
-	return markup(separators.Replace(string(text("%s", s))))
-}
-
-var separators = strings.NewReplacer("/", "/<wbr>", ".", ".<wbr>", "_", "_<wbr>", ":", ":<wbr>", "=", "=<wbr>")
-
-// marked returns a text that begins with the sign of a state, in the state's color.
-func marked(state string, words markup) markup {
-	return text(`<span class="state %s">%s</span>`, state, words)
-}
-
-// table begins a table. On narrow screens its columns label the cells, and each row is a block.
-func (p *page) table(caption string, columns ...string) {
-	p.columns = columns
-	p.WriteString("<table>")
-	if caption != "" {
-		p.put("<caption>%s</caption>", caption)
-	}
-	p.WriteString("<thead><tr>")
-	for _, c := range columns {
-		p.put("<th>%s", c)
-	}
-	p.put("</thead><tbody>")
-}
-
-// cells writes a row of a table: texts, numbers or markup.
-func (p *page) cells(all ...any) {
-	p.WriteString("<tr>")
-	for i, v := range all {
-		if in := text("%v", v); in != "" {
-			fmt.Fprintf(p, `<td data-label="%s">%s`, p.columns[i], in)
-		} else {
-			p.WriteString("<td>")
-		}
-	}
-	p.WriteString("\n")
 }
 
 // head begins a page.
 func (p *page) head(title string, scripted bool) {
-	p.put(`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>%s</title>
-<link rel="stylesheet" href="style.css">`, title)
-	if scripted {
-		p.put(`<script src="live.js" defer></script>`)
-	}
-	p.put(`</head>
-<body>`)
+	p.Head(title, `<link rel="stylesheet" href="style.css">`+when(scripted, `
+<script src="live.js" defer></script>`))
 }
 
 // whole writes the page of a view. open is the upstream whose row is open.
 func (p *page) whole(v *View, open string) {
 	p.head("weir: "+v.Headline, true)
-	p.put(`<header>
+	p.Put(`<header>
 <h1>weir</h1>
 <p id="live" role="status">Reload this page to see the current state.</p>`)
 	if p.signed != "" {
-		p.put(`<form method="post" action="logout"><button>Sign out %s</button></form>`, p.signed)
+		p.Put(`<form method="post" action="logout"><button>Sign out %s</button></form>`, p.signed)
 	}
-	p.put("</header>\n<main>")
+	p.Put("</header>\n<main>")
 	element := func(id string, write func(*page, *View)) {
-		p.put(`<div id="%s">`, id)
+		p.Put(`<div id="%s">`, id)
 		write(p, v)
-		p.put("</div>")
+		p.Put("</div>")
 	}
 	for _, f := range above {
 		element(f.id, f.write)
 	}
-	p.put(`<section aria-label="Upstreams"><h2>Upstreams</h2>
+	p.Put(`<section aria-label="Upstreams"><h2>Upstreams</h2>
 <form method="get" action="./" role="search">
 <label>Filter by name or state <input name="q" value="%s" type="search"></label>
 <button>Show</button>
 </form>`, v.Filter)
 	p.askWhy("")
-	p.put("%s\n<div id=\"rows\">", legend)
+	p.Put("%s\n<div id=\"rows\">", legend)
 	for i, r := range v.Upstreams {
 		p.row(r, i < mostPlots, r.Name == open)
 	}
-	p.put("</div>")
+	p.Put("</div>")
 	for _, f := range below[:1] {
 		element(f.id, f.write)
 	}
-	p.put("</section>")
+	p.Put("</section>")
 	for _, f := range below[1:] {
 		element(f.id, f.write)
 	}
-	p.put("</main>\n</body>\n</html>")
+	p.Put("</main>\n</body>\n</html>")
 }
 
 // A piece is a section of the page outside the rows: its id, and the function that writes it.
@@ -178,13 +110,13 @@ func (v *View) parts(drawn map[*Row]string) (all []part) {
 
 // about writes the version of this weir, and its configuration.
 func (p *page) about(v *View) {
-	p.put(`<p class="meta">weir %s, up %s%s</p>`, v.Version, ago(v.Started), when(v.Draining, ", shutting down"))
+	p.Put(`<p class="meta">weir %s, up %s%s</p>`, v.Version, ago(v.Started), when(v.Draining, ", shutting down"))
 	p.loaded(v.Config)
 }
 
 // tiles writes the totals of all upstreams.
 func (p *page) tiles(v *View) {
-	p.put(`<dl class="tiles">`)
+	p.Put(`<dl class="tiles">`)
 	for _, tile := range []struct {
 		of, figure string
 		state      markup // "" if the figure is not notable
@@ -197,20 +129,20 @@ func (p *page) tiles(v *View) {
 		{"Breakers open or half-open", fmt.Sprint(v.Open), when(v.Open > 0, "open")},
 		{"Paused upstreams", fmt.Sprint(v.Paused), when(v.Paused > 0, "paused")},
 	} {
-		p.put(`<div class="%s"><dt>%s</dt><dd>%s</dd></div>`, tile.state, tile.of, tile.figure)
+		p.Put(`<div class="%s"><dt>%s</dt><dd>%s</dd></div>`, tile.state, tile.of, tile.figure)
 	}
-	p.put(`</dl>`)
+	p.Put(`</dl>`)
 }
 
 // more writes which upstreams have no row.
 func (p *page) more(v *View) {
 	switch {
 	case v.Known == 0:
-		p.put(`<p>The configuration has no upstream.</p>`)
+		p.Put(`<p>The configuration has no upstream.</p>`)
 	case len(v.Upstreams) == 0:
-		p.put(`<p>No upstream has “%s” in its name or is in that state. <a href="./">Show all</a></p>`, v.Filter)
+		p.Put(`<p>No upstream has “%s” in its name or is in that state. <a href="./">Show all</a></p>`, v.Filter)
 	case v.Hidden > 0:
-		p.put(`<p>and %d more in a better state or with fewer calls. Use the filter to find them.</p>`, v.Hidden)
+		p.Put(`<p>and %d more in a better state or with fewer calls. Use the filter to find them.</p>`, v.Hidden)
 	}
 }
 
@@ -227,22 +159,22 @@ func (p *page) deliveries(v *View) {
 	if d == nil {
 		return
 	}
-	p.put(`<section aria-label="Deliveries"><h2>Deliveries</h2>`)
+	p.Put(`<section aria-label="Deliveries"><h2>Deliveries</h2>`)
 	if d.Error != "" {
-		p.put(`<p class="trouble">✖ The store of deliveries does not answer: %s</p>`, d.Error)
+		p.Put(`<p class="trouble">✖ The store of deliveries does not answer: %s</p>`, d.Error)
 	}
 	if len(d.Upstreams) > 0 {
-		p.table("", "Upstream", "Waiting", "Oldest waits", "Being sent", "Delivered", "Dead letters")
+		p.Table("", "Upstream", "Waiting", "Oldest waits", "Being sent", "Delivered", "Dead letters")
 		for _, l := range d.Upstreams {
 			var dead any = l.Failed
 			if l.Failed > 0 {
 				dead = marked("failing", text(`%s <a href="%s">%d</a>`, sign("failing"), toDead(l.Upstream), l.Failed))
 			}
-			p.cells(l.Upstream, l.Waiting, sinceOf(l.WaitingFrom), l.Processing, l.Completed, dead)
+			p.Cells(l.Upstream, l.Waiting, sinceOf(l.WaitingFrom), l.Processing, l.Completed, dead)
 		}
-		p.put("</tbody></table>")
+		p.EndTable()
 	}
-	p.put("</section>")
+	p.Put("</section>")
 }
 
 // sinceOf returns how long ago an instant was; "" for the zero instant.
@@ -265,7 +197,7 @@ func lasting(n int64) string {
 func (p *page) button(d *deed, say string) markup {
 	form := page{token: p.token}
 	form.form(d)
-	form.put("<button>%s</button></form>", say)
+	form.Put("<button>%s</button></form>", say)
 	return markup(form.String())
 }
 
@@ -274,7 +206,7 @@ func (p *page) form(d *deed) {
 	p.WriteString(`<form method="post" action="act">`)
 	field := func(name, value string, there bool) {
 		if there {
-			p.put(`<input type="hidden" name="%s" value="%s">`, name, value)
+			p.Put(`<input type="hidden" name="%s" value="%s">`, name, value)
 		}
 	}
 	field("token", p.token, true)
@@ -290,16 +222,16 @@ func (p *page) form(d *deed) {
 // sure writes the confirmation page.
 func (p *page) sure(d *deed) {
 	p.head("weir: please confirm", false)
-	p.put("<main class=\"sure\">\n<h1>Please confirm</h1>\n<p>%s.</p>", d.words())
+	p.Put("<main class=\"sure\">\n<h1>Please confirm</h1>\n<p>%s.</p>", d.words())
 	if d.Bad != "" {
-		p.put(`<p class="trouble" role="alert">✖ %s</p>`, d.Bad)
+		p.Put(`<p class="trouble" role="alert">✖ %s</p>`, d.Bad)
 	}
 	p.form(d)
-	p.put(`<input type="hidden" name="sure" value="yes">`)
+	p.Put(`<input type="hidden" name="sure" value="yes">`)
 	if d.Do == "open" || d.Do == "pause" {
-		p.put(`<p><label>Duration, such as 5m. Leave it empty for no time limit.<br><input name="for" value="%s" autocomplete="off"></label></p>`, d.For)
+		p.Put(`<p><label>Duration, such as 5m. Leave it empty for no time limit.<br><input name="for" value="%s" autocomplete="off"></label></p>`, d.For)
 	}
-	p.put(`<p><label>Reason, for the log<br><input name="reason" value="%s" required maxlength="200" autocomplete="off" autofocus></label></p>
+	p.Put(`<p><label>Reason, for the log<br><input name="reason" value="%s" required maxlength="200" autocomplete="off" autofocus></label></p>
 <p><button class="do">Confirm</button> <a href="%s">Cancel</a></p>
 </form>
 </main>

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/seed1158cd35/weir/internal/webpage"
 )
 
 // Sizes of a plot in its own units. It is stretched to the available width.
@@ -14,7 +16,7 @@ const (
 
 // A layer is one color of a plot: a class, and its height at a sample.
 type layer struct {
-	class string
+	class markup
 	at    func(*sample) uint64
 }
 
@@ -84,7 +86,7 @@ func minutes(d time.Duration) string { return fmt.Sprintf("%d minutes", int(d.Mi
 
 // A mark is one color of a stripe: a class, and whether it is drawn at a sample.
 type mark struct {
-	class string
+	class markup
 	at    func(*sample) bool
 }
 
@@ -106,15 +108,15 @@ func highest(all []sample, of []layer) uint64 {
 // areas draws layers, scaled so that most has the full height.
 func areas(b *strings.Builder, all []sample, of []layer, most uint64, height int) {
 	for _, l := range of {
-		area(b, l.class, all, height, func(s *sample) int { return int(uint64(height) * l.at(s) / most) })
+		webpage.Area(b, l.class, len(all), height, func(i int) int { return int(uint64(height) * l.at(&all[i]) / most) })
 	}
 }
 
 // stripes draws marks as stripes of one height, and half as high where an earlier mark is also drawn.
 func stripes(b *strings.Builder, all []sample, bottom int, marks []mark) {
 	for i, m := range marks {
-		area(b, m.class, all, bottom, func(s *sample) int {
-			switch {
+		webpage.Area(b, m.class, len(all), bottom, func(x int) int {
+			switch s := &all[x]; {
 			case !m.at(s):
 				return 0
 			case i > 0 && marks[0].at(s):
@@ -122,33 +124,6 @@ func stripes(b *strings.Builder, all []sample, bottom int, marks []mark) {
 			}
 			return stripe
 		})
-	}
-}
-
-// area fills the area below a step line, if it is not empty. Adjacent samples of the same height are one step.
-func area(b *strings.Builder, class string, all []sample, bottom int, high func(*sample) int) {
-	at, begun := 0, 0 // height of the line, and the beginning of its step
-	drawn := false
-	for x := range all {
-		h := high(&all[x])
-		if h == at {
-			continue
-		}
-		if !drawn {
-			fmt.Fprintf(b, `<path class="%s" d="M%d %d`, class, x, bottom)
-			drawn, begun = true, x
-		}
-		if x > begun {
-			fmt.Fprintf(b, "h%d", x-begun)
-		}
-		fmt.Fprintf(b, "v%d", at-h)
-		at, begun = h, x
-	}
-	if drawn {
-		if at > 0 {
-			fmt.Fprintf(b, "h%dV%d", len(all)-begun, bottom)
-		}
-		b.WriteString(`z"/>`)
 	}
 }
 
@@ -176,14 +151,4 @@ func per(n float64) string {
 		return fmt.Sprintf("%.0f", n)
 	}
 	return fmt.Sprintf("%.3g", n)
-}
-
-// signs precede the name of a state, so that it does not depend on color. Each is one symbol: the style sheet colors
-// the first letter.
-var signs = map[string]string{
-	"ok": "●", "waiting": "◔", "throttled": "▼", "failing": "✚", "refusing": "▲", "paused": "◆", "half-open": "◐", "open": "■", "trouble": "✖", "closed": "●",
-}
-
-func sign(state string) string {
-	return signs[state]
 }

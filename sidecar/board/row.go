@@ -20,18 +20,18 @@ func (p *page) row(r *Row, plotted, opened bool) {
 	if opened {
 		to, expanded = "./#"+rowID+r.Name, ` aria-expanded="true"`
 	}
-	p.put(`<div class="upstream" id="%s"><a class="row" href="%s"%s>`, rowID+r.Name, to, expanded)
+	p.Put(`<div class="upstream" id="%s"><a class="row" href="%s"%s>`, rowID+r.Name, to, expanded)
 	p.line(r)
 	if plotted {
 		p.WriteString(string(r.plot()))
 	}
-	p.put("</a>")
+	p.Put("</a>")
 	if opened {
-		p.put(`<div class="inner">`)
+		p.Put(`<div class="inner">`)
 		p.inner(r)
-		p.put("</div>")
+		p.Put("</div>")
 	}
-	p.put("</div>")
+	p.Put("</div>")
 }
 
 // line writes the row of an upstream, without its plot.
@@ -40,18 +40,18 @@ func (p *page) line(r *Row) {
 	if reason := r.Why(); r.State == "refusing" && reason != "" {
 		why = ": " + breakable(string(reason))
 	}
-	p.put(`<span class="name">%s</span><span class="state %s">%s %s%s</span>`, r.Name, r.State, sign(r.State), r.State, why)
+	p.Put(`<span class="name">%s</span><span class="state %s">%s %s%s</span>`, r.Name, r.State, sign(r.State), r.State, why)
 	for _, f := range []struct {
 		n  float64
 		of markup
 	}{{r.Allowed, "allowed"}, {r.Waited, "waited"}, {r.Throttled, "throttled"}, {r.Failed, "failed"}, {r.Refused, "refused"}} {
-		p.put(`<span><b>%s</b>/s <i>%s</i></span>`, per(f.n), f.of)
+		p.Put(`<span><b>%s</b>/s <i>%s</i></span>`, per(f.n), f.of)
 	}
-	p.put(`<span><b>%s</b> <i>p50</i></span><span><b>%s</b> <i>p99</i></span>`, span(since(r.P50MS)), span(since(r.P99MS)))
+	p.Put(`<span><b>%s</b> <i>p50</i></span><span><b>%s</b> <i>p99</i></span>`, span(since(r.P50MS)), span(since(r.P99MS)))
 	if r.Least >= 0 {
-		p.put(`<span><b>%d%%</b> <i>of limit left</i></span>`, r.Least)
+		p.Put(`<span><b>%d%%</b> <i>of limit left</i></span>`, r.Least)
 	} else {
-		p.put(`<span></span>`)
+		p.Put(`<span></span>`)
 	}
 }
 
@@ -68,7 +68,7 @@ func (p *page) inner(r *Row) {
 	p.pauses(r.Name, r.Pauses, r.PausesInAll)
 	p.flights(r.Flights)
 	p.model(r.Model)
-	p.put("<p>The retry budget allows %d retries now.</p>", r.RetriesLeft)
+	p.Put("<p>The retry budget allows %d retries now.</p>", r.RetriesLeft)
 	p.toConfig(r.Name)
 }
 
@@ -83,13 +83,13 @@ func (p *page) refused(r *Row) {
 		all[i] = fmt.Sprintf("%s %s/s", why, per(r.By[weir.Reason(why)]))
 	}
 	if len(all) > 0 {
-		p.put("<p>Refused: %s.</p>", strings.Join(all, ", "))
+		p.Put("<p>Refused: %s.</p>", strings.Join(all, ", "))
 	}
 	if r.Waited > 0 {
-		p.put("<p>Calls allowed after a wait: %s/s. 99%% of them waited at most %s.</p>", per(r.Waited), span(since(r.Wait99)))
+		p.Put("<p>Calls allowed after a wait: %s/s. 99%% of them waited at most %s.</p>", per(r.Waited), span(since(r.Wait99)))
 	}
 	if r.Waiting > 0 {
-		p.put("<p>Calls that wait for a free slot now: %d.</p>", r.Waiting)
+		p.Put("<p>Calls that wait for a free slot now: %d.</p>", r.Waiting)
 	}
 }
 
@@ -97,23 +97,23 @@ func (p *page) limits(all []status.Limit) {
 	if len(all) == 0 {
 		return
 	}
-	p.table("Limits", "Limit", "Key", "Configured", "Rate now", "Left", "Full in", "Paused for")
+	p.Table("Limits", "Limit", "Key", "Configured", "Rate now", "Left", "Full in", "Paused for")
 	for i := range all {
 		l := &all[i]
 		key := l.Key
 		if l.KeysKnown > 0 {
 			key = fmt.Sprintf("(%d keys)", l.KeysKnown)
 		}
-		p.cells(l.Name, key, l.Configured(), l.RateNow(), l.Remaining(" of "), l.FullIn(), lasting(l.PausedMS))
+		p.Cells(l.Name, key, l.Configured(), l.RateNow(), l.Remaining(" of "), l.FullIn(), lasting(l.PausedMS))
 	}
-	p.put("</tbody></table>")
+	p.EndTable()
 }
 
 func (p *page) breakers(upstream string, all []status.Breaker) {
 	if len(all) == 0 {
 		return
 	}
-	p.table("Breakers", "Key", "State", "Cause", "Failures", "Next test in", "Operator")
+	p.Table("Breakers", "Key", "State", "Cause", "Failures", "Next test in", "Operator")
 	for _, b := range all {
 		again := lasting(b.WaitMS)
 		if b.WaitMS < 0 {
@@ -125,9 +125,9 @@ func (p *page) breakers(upstream string, all []status.Breaker) {
 			d.Do = do.do
 			buttons += p.button(&d, do.say)
 		}
-		p.cells(b.Key, marked(b.State, text("%s %s%s", sign(b.State), b.State, when(b.Forced, ", by operator"))), causeOf(b.Why), b.Failures, again, buttons)
+		p.Cells(b.Key, marked(b.State, text("%s %s%s", sign(b.State), b.State, when(b.Forced, ", by operator"))), causeOf(b.Why), b.Failures, again, buttons)
 	}
-	p.put("</tbody></table>")
+	p.EndTable()
 }
 
 // mostChanges is how many breaker changes of an upstream are shown.
@@ -138,37 +138,37 @@ func (p *page) changes(all []Change) {
 	if len(all) == 0 {
 		return
 	}
-	p.table("Breaker changes", "Time", "Key", "From", "To", "Cause")
+	p.Table("Breaker changes", "Time", "Key", "From", "To", "Cause")
 	for i, c := range slices.Backward(all) {
 		if len(all)-i > mostChanges {
 			break
 		}
-		p.cells(clockTime(c.At), c.Key, sign(c.From)+" "+c.From, marked(c.To, text("%s %s", sign(c.To), c.To)), causeOf(c.Why))
+		p.Cells(clockTime(c.At), c.Key, sign(c.From)+" "+c.From, marked(c.To, text("%s %s", sign(c.To), c.To)), causeOf(c.Why))
 	}
-	p.put("</tbody></table>")
+	p.EndTable()
 }
 
 func (p *page) pauses(upstream string, all []status.Pause, known int) {
-	p.table("Pauses", "Paused", "Cause", "For", "First process", "Operator")
+	p.Table("Pauses", "Paused", "Cause", "For", "First process", "Operator")
 	for i := range all {
 		s := &all[i]
-		p.cells(s.Whom(), pauseCause(s.Reason), s.Long(), s.By, p.button(&deed{Upstream: upstream, Do: "resume", Limit: s.Limit, Key: s.Key, Keyed: s.Limit != "" && s.Scope != "",
+		p.Cells(s.Whom(), pauseCause(s.Reason), s.Long(), s.By, p.button(&deed{Upstream: upstream, Do: "resume", Limit: s.Limit, Key: s.Key, Keyed: s.Limit != "" && s.Scope != "",
 			Pool: s.Pool, Pooled: s.Of == "pool", Operation: s.Operation}, "Resume"))
 	}
 	if known > len(all) {
-		p.cells(fmt.Sprintf("and %d more", known-len(all)), "", "", "", "")
+		p.Cells(fmt.Sprintf("and %d more", known-len(all)), "", "", "", "")
 	}
 	if len(all) == 0 {
-		p.cells("none", "", "", "", "")
+		p.Cells("none", "", "", "", "")
 	}
-	p.put("</tbody></table>\n%s", p.button(&deed{Upstream: upstream, Do: "pause"}, "Pause all calls"))
+	p.Put("</tbody></table>\n%s", p.button(&deed{Upstream: upstream, Do: "pause"}, "Pause all calls"))
 }
 
 func (p *page) flights(all []status.Flight) {
 	if len(all) == 0 {
 		return
 	}
-	p.table("Calls in flight", "Operation", "State", "Now", "Bound", "Waiting", "Refused", "Best response rate")
+	p.Table("Calls in flight", "Operation", "State", "Now", "Bound", "Waiting", "Refused", "Best response rate")
 	for _, f := range all {
 		name, best := f.Operation, ""
 		if name == "" {
@@ -177,9 +177,9 @@ func (p *page) flights(all []status.Flight) {
 		if f.Rate > 0 {
 			best = per(f.Rate) + "/s"
 		}
-		p.cells(name, f.State, f.InFlight, f.Bound, f.Waiting, f.Refused, best)
+		p.Cells(name, f.State, f.InFlight, f.Bound, f.Waiting, f.Refused, best)
 	}
-	p.put("</tbody></table>")
+	p.EndTable()
 }
 
 func (p *page) model(m *status.Model) {
@@ -187,14 +187,14 @@ func (p *page) model(m *status.Model) {
 		return
 	}
 	if len(m.Tiers) > 0 {
-		p.table("Tiers", "Tier", "State", "Cause", "Median time", "Answered", "Failed", "Skipped")
+		p.Table("Tiers", "Tier", "State", "Cause", "Median time", "Answered", "Failed", "Skipped")
 		for _, t := range m.Tiers {
-			p.cells(t.Name, marked(t.State, text("%s %s", sign(t.State), t.State)), causeOf(t.Why), lasting(t.TakesMS), t.Answered, t.Failed, t.Skipped)
+			p.Cells(t.Name, marked(t.State, text("%s %s", sign(t.State), t.State)), causeOf(t.Why), lasting(t.TakesMS), t.Answered, t.Failed, t.Skipped)
 		}
-		p.put("</tbody></table>")
+		p.EndTable()
 	}
 	if c := m.Cache; c != nil {
-		p.put(`<p>Cache: %d entries in %d bytes, %d hits, %d stale hits, %d misses.</p>`, c.Entries, c.Bytes, c.Hits, c.Stale, c.Misses)
+		p.Put(`<p>Cache: %d entries in %d bytes, %d hits, %d stale hits, %d misses.</p>`, c.Entries, c.Bytes, c.Hits, c.Stale, c.Misses)
 	}
 }
 

@@ -30,7 +30,7 @@ func (b *Board) config(w http.ResponseWriter, r *http.Request) {
 // settings writes that page.
 func (p *page) settings(c *status.Config, all []doc.Setting, filter string) {
 	p.head("weir: configuration", false)
-	p.put(`<header>
+	p.Put(`<header>
 <h1>Configuration in force</h1>
 <form method="get" action="config" role="search">
 <label>Filter by field or origin <input name="q" value="%s" type="search"></label>
@@ -40,10 +40,10 @@ func (p *page) settings(c *status.Config, all []doc.Setting, filter string) {
 </header>
 <main>`, filter)
 	p.loaded(c)
-	p.put(`<p>These are the values of the file and of presets. All other fields have their defaults. Secrets are not shown.`)
+	p.Put(`<p>These are the values of the file and of presets. All other fields have their defaults. Secrets are not shown.`)
 	p.doc("docs/reference/configuration.md", "All fields")
-	p.put("</p>")
-	p.table("", "Field", "Value", "From")
+	p.Put("</p>")
+	p.Table("", "Field", "Value", "From")
 	shown, hidden := 0, 0
 	for _, s := range all {
 		switch {
@@ -51,15 +51,15 @@ func (p *page) settings(c *status.Config, all []doc.Setting, filter string) {
 		case shown == mostSettings:
 			hidden++
 		default:
-			p.cells(breakable(s.Field), text("<code>%s</code>", s.Value), breakable(s.From))
+			p.Cells(breakable(s.Field), text("<code>%s</code>", s.Value), breakable(s.From))
 			shown++
 		}
 	}
-	p.put("</tbody></table>")
+	p.EndTable()
 	if hidden > 0 {
-		p.put(`<p>and %d more. Use the filter to find them.</p>`, hidden)
+		p.Put(`<p>and %d more. Use the filter to find them.</p>`, hidden)
 	}
-	p.put("</main>\n</body>\n</html>")
+	p.Put("</main>\n</body>\n</html>")
 }
 
 // loaded writes which file is in force, and its errors.
@@ -67,12 +67,12 @@ func (p *page) loaded(c *status.Config) {
 	if c == nil {
 		return
 	}
-	p.put(`<p class="meta">%s, loaded %s ago</p>`, breakable(c.File), ago(c.Loaded))
+	p.Put(`<p class="meta">%s, loaded %s ago</p>`, breakable(c.File), ago(c.Loaded))
 	if len(c.Pending) > 0 {
-		p.put(`<p class="trouble">▲ The file has changed. These fields need a restart: %s.</p>`, strings.Join(c.Pending, ", "))
+		p.Put(`<p class="trouble">▲ The file has changed. These fields need a restart: %s.</p>`, strings.Join(c.Pending, ", "))
 	}
 	if c.Error != "" {
-		p.put(`<p class="trouble"><strong>✖ The reload %s ago failed</strong>, and the earlier configuration stays in force: %s</p>`, ago(c.FailedAt), c.Error)
+		p.Put(`<p class="trouble"><strong>✖ The reload %s ago failed</strong>, and the earlier configuration stays in force: %s</p>`, ago(c.FailedAt), c.Error)
 	}
 }
 
@@ -93,5 +93,5 @@ func ago(at time.Time) string {
 
 // toConfig writes a link to an upstream's configuration.
 func (p *page) toConfig(upstream string) {
-	p.put(`<p><a href="config?q=%s">Configuration of %s</a></p>`, url.QueryEscape("upstreams."+upstream+"."), upstream)
+	p.Put(`<p><a href="config?q=%s">Configuration of %s</a></p>`, url.QueryEscape("upstreams."+upstream+"."), upstream)
 }

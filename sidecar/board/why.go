@@ -27,25 +27,25 @@ func (b *Board) why(w http.ResponseWriter, r *http.Request) {
 // why writes that page.
 func (p *page) why(id string, e *status.Explained) {
 	p.head("weir: explain a call", false)
-	p.put(`<header>
+	p.Put(`<header>
 <h1>Explain a call</h1>`)
 	p.askWhy(id)
-	p.put(`<p><a href="./">Back</a></p>
+	p.Put(`<p><a href="./">Back</a></p>
 </header>
 <main>`)
 	if e != nil {
 		if code, lack := e.Lack(); code != 0 {
-			p.put(`<p class="trouble" role="alert">✖ %s</p>`, lack)
+			p.Put(`<p class="trouble" role="alert">✖ %s</p>`, lack)
 		} else {
 			p.explained(e)
 		}
 	}
-	p.put("</main>\n</body>\n</html>")
+	p.Put("</main>\n</body>\n</html>")
 }
 
 // askWhy writes the form that asks for an ID.
 func (p *page) askWhy(id string) {
-	p.put(`<form method="get" action="why">
+	p.Put(`<form method="get" action="why">
 <label>Explain a call by its X-Correlation-Id <input name="id" value="%s" type="search" maxlength="128"></label>
 <button>Explain</button>
 </form>`, id)
@@ -59,20 +59,20 @@ func (p *page) explained(e *status.Explained) {
 	if s := e.Second; s != nil {
 		at := s.At.UTC().Format("2006-01-02 15:04:05 UTC")
 		if len(s.Lines) == 0 {
-			p.put(`<p>This weir has no record of the call. In the same second (%s), it allowed all calls immediately.</p>`, at)
+			p.Put(`<p>This weir has no record of the call. In the same second (%s), it allowed all calls immediately.</p>`, at)
 		} else {
-			p.put(`<p>This weir has no record of the call. These are its decisions in the same second (%s).</p>`, at)
+			p.Put(`<p>This weir has no record of the call. These are its decisions in the same second (%s).</p>`, at)
 			p.decisions(s.Lines)
 		}
 	}
 	if e.Error != "" {
-		p.put(`<p class="trouble">▲ There may be more calls with this ID: %s</p>`, e.Error)
+		p.Put(`<p class="trouble">▲ There may be more calls with this ID: %s</p>`, e.Error)
 	}
 }
 
 // call writes one call: its result, its attempts on a time axis, its limits, and possible changes.
 func (p *page) call(c *why.Call, then []why.Line) {
-	p.put(`<section class="call" aria-label="Call"><p class="lead state %s">%s %s</p>`, stateOfCall(c), sign(stateOfCall(c)), c.Headline())
+	p.Put(`<section class="call" aria-label="Call"><p class="lead state %s">%s %s</p>`, stateOfCall(c), sign(stateOfCall(c)), c.Headline())
 	facts := []string{"It ended at " + c.At.UTC().Format("2006-01-02 15:04:05.000 UTC") + ", " + why.Span(c.TookMS) + " after its start."}
 	if c.Weir != "" {
 		facts = append(facts, "The process "+c.Weir+" made it.")
@@ -84,10 +84,10 @@ func (p *page) call(c *why.Call, then []why.Line) {
 		label := c.WhyLabel()
 		facts = append(facts, sentence(strings.ToUpper(label[:1])+label[1:], c.Why))
 	}
-	p.put(`<p>%s</p>`, strings.Join(facts, " "))
+	p.Put(`<p>%s</p>`, strings.Join(facts, " "))
 	p.timeline(c)
 	if len(c.Limits) > 0 {
-		p.table("Limits when the call ended", "Limit", "Configured", "Cost", "Left", "Paused for", "Defined in")
+		p.Table("Limits when the call ended", "Limit", "Configured", "Cost", "Left", "Paused for", "Defined in")
 		for i := range c.Limits {
 			l := &c.Limits[i]
 			name := text("%s", strings.TrimSpace(l.Name+" "+l.Key))
@@ -98,16 +98,16 @@ func (p *page) call(c *why.Call, then []why.Line) {
 			if l.PausedMS != 0 {
 				paused = why.Span(l.PausedMS)
 			}
-			p.cells(name, l.Rule, l.Costs(), l.Remaining(), paused, breakable(l.At))
+			p.Cells(name, l.Rule, l.Costs(), l.Remaining(), paused, breakable(l.At))
 		}
-		p.put("</tbody></table>")
+		p.EndTable()
 	}
 	if len(then) > 0 {
-		p.put(`<h2>Decisions of this upstream in the same second</h2>`)
+		p.Put(`<h2>Decisions of this upstream in the same second</h2>`)
 		p.decisions(then)
 	}
 	p.advice(c)
-	p.put("</section>")
+	p.Put("</section>")
 }
 
 // stateOfCall returns the state of the upstream that a call indicates.
@@ -144,35 +144,35 @@ func (p *page) timeline(c *why.Call) {
 		end += max(0, a.RestedMS) + max(0, a.WaitedMS) + max(0, a.TookMS)
 	}
 	length = max(length, end, 0.001)
-	p.put(`<h2>Attempts</h2>
+	p.Put(`<h2>Attempts</h2>
 <p class="legend"><span class="key"><i class="rested"></i>pause before a retry</span> <span class="key"><i class="waited"></i>waited for its turn</span> <span class="key"><i class="allowed"></i>succeeded</span> <span class="key"><i class="throttled"></i>throttled by the upstream</span> <span class="key"><i class="failed"></i>failed</span> <span class="key"><i class="refused"></i>refused by weir</span></p>
 <ol class="timeline">`)
 	at := 0.0
 	for i := range c.Attempts {
 		a := &c.Attempts[i]
 		if a.N > before+1 {
-			p.put(`<li>%s not recorded in detail`, many(int64(a.N-before-1), "attempt"))
+			p.Put(`<li>%s not recorded in detail`, many(int64(a.N-before-1), "attempt"))
 		}
 		before = a.N
-		p.put(`<li><b>Attempt %d</b>: %s, %s.
+		p.Put(`<li><b>Attempt %d</b>: %s, %s.
 <svg class="bar" viewBox="0 0 %d 10" preserveAspectRatio="none" aria-hidden="true">`, a.N, a.Before(), a.End(), axisUnits)
 		bar := func(class markup, ms float64, least int) {
 			ms = max(0, ms)
 			from, to := int(axisUnits*at/length), int(axisUnits*(at+ms)/length)
 			if width := max(to-from, least); width > 0 {
-				p.put(`<rect class="%s" x="%d" width="%d" height="10"/>`, class, min(from, axisUnits-width), width)
+				p.Put(`<rect class="%s" x="%d" width="%d" height="10"/>`, class, min(from, axisUnits-width), width)
 			}
 			at += ms
 		}
 		bar("rested", a.RestedMS, 0)
 		bar("waited", a.WaitedMS, 0)
 		bar(classOf(a), a.TookMS, 4) // always visible
-		p.put("</svg>")
+		p.Put("</svg>")
 	}
-	p.put(`</ol>
+	p.Put(`</ol>
 <p class="ends"><span>0</span><span>%s</span><span>%s</span></p>`, why.Span(length/2), why.Span(length))
 	if c.HeldBack > 0 {
-		p.put(`<p>%s not made, because no attempt succeeded at that time.</p>`, wasWere(c.HeldBack, "more attempt"))
+		p.Put(`<p>%s not made, because no attempt succeeded at that time.</p>`, wasWere(c.HeldBack, "more attempt"))
 	}
 }
 
@@ -200,16 +200,16 @@ func classOf(a *why.Attempt) markup {
 
 // decisions writes the decisions of a second.
 func (p *page) decisions(lines []why.Line) {
-	p.table("", "Time", "Upstream", "Calls", "Decision", "Limit", "Configured", "Defined in")
+	p.Table("", "Time", "Upstream", "Calls", "Decision", "Limit", "Configured", "Defined in")
 	for i := range lines {
 		l := &lines[i]
 		limit := l.Limit
 		if l.By != "" {
 			limit += " of each " + l.By
 		}
-		p.cells(l.From.UTC().Format("15:04:05.0 UTC"), strings.TrimSpace(l.Upstream+" "+l.Operation), l.N, l.Decision, limit, l.Rule, breakable(l.At))
+		p.Cells(l.From.UTC().Format("15:04:05.0 UTC"), strings.TrimSpace(l.Upstream+" "+l.Operation), l.N, l.Decision, limit, l.Rule, breakable(l.At))
 	}
-	p.put("</tbody></table>")
+	p.EndTable()
 }
 
 // advice writes how to avoid an unwanted result. Each field links to its value and to its description.
@@ -217,10 +217,10 @@ func (p *page) advice(c *why.Call) {
 	if len(c.Change) == 0 {
 		return
 	}
-	p.put(`<h2>What you can change</h2><ul class="advice">`)
+	p.Put(`<h2>What you can change</h2><ul class="advice">`)
 	for i := range c.Change {
 		x := &c.Change[i]
-		p.put("<li>%s", sentence(upperFirst(x.Say), ""))
+		p.Put("<li>%s", sentence(upperFirst(x.Say), ""))
 		if x.Field == "" {
 			continue
 		}
@@ -231,10 +231,10 @@ func (p *page) advice(c *why.Call) {
 		if x.At != "" {
 			at = " (" + breakable(x.At) + ")"
 		}
-		p.put(` Setting: <a href="config?q=%s">%s</a>%s.`, url.QueryEscape(field), breakable(field), at)
+		p.Put(` Setting: <a href="config?q=%s">%s</a>%s.`, url.QueryEscape(field), breakable(field), at)
 		p.doc(sectionOf(x.Field), "Description")
 	}
-	p.put("</ul>")
+	p.Put("</ul>")
 }
 
 // sections are the sections of the reference that describe an upstream's fields, by the first part of their names.
