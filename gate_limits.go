@@ -70,11 +70,11 @@ func (w *walk) askBehind() step {
 }
 
 // lacks returns the next step of a call for which there are too few units: ask the store, queue, or refuse. It asks
-// the store immediately if a fleet shares the limit and the policy is not Fair: it then waits among all that ask, by
-// priority. Under a Fair policy calls queue, and the head of the queue asks.
+// the store immediately if a fleet shares the limit, and the policy is not Fair and has no budget: it then waits among
+// all that ask, by priority. Otherwise calls queue, and the head of the queue asks.
 func (w *walk) lacks(v limit.Verdict) step {
 	left := w.left()
-	switch inTurn := left > 0 && (w.by.fair || mixed(&w.limits)); {
+	switch inTurn := left > 0 && w.inTurn(); {
 	case !inTurn && w.limits.Asks(v, left):
 		return step{kind: stepStore}
 	case v.Wait > left && (left == 0 || w.limits.Soonest(v.Why, v.Wait) > left && !mayRise(w.now, &w.limits, v)):
@@ -86,6 +86,10 @@ func (w *walk) lacks(v limit.Verdict) step {
 	}
 	return step{kind: stepLine}
 }
+
+// inTurn reports whether the call queues before it asks the store. A call of a budget does, because it asks repeatedly
+// while other processes hold what it needs.
+func (w *walk) inTurn() bool { return w.by.fair || w.by.budgets || mixed(&w.limits) }
 
 // mayRise reports whether the wait of a verdict may become shorter, because the upstream's first response may
 // advertise a higher limit. A rate that is only the configuration's guess must not refuse a call.

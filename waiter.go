@@ -65,7 +65,7 @@ func (w *walk) newWaiter(c *Call) *waiter {
 		concern: w.concern(), breaker: w.breaker, charged: w.charged, limits: w.limits, guessed: w.guessed, at: int(w.why),
 	}
 	s.call = line.Call{Asker: s, Until: max(w.now, w.until), Came: w.came}
-	s.fair, s.few = w.by.fair, w.by.fair || mixed(&w.limits)
+	s.fair, s.few = w.by.fair, w.inTurn()
 	if s.fair {
 		s.call.Flow, s.call.Weight = boundedKey(cmp.Or(c.Flow, c.Keys[w.by.live.policy.Fair.By])), c.Weight
 		s.call.Priority = w.by.linePriority(c)

@@ -112,14 +112,10 @@ func (a *Ask) Answer(at *Supply, cells []*Cell) {
 }
 
 // repeat writes the response that the first request got, even if its limits have changed since. The process may
-// use the grant as long as the first one. Marks are omitted, because units returned with both responses would
-// count twice.
+// use the grant as long as the first one.
 func (a *Ask) repeat(granted int64, grants []Grant) {
 	a.Granted = granted
 	a.Grants = append(a.Grants[:0], grants...)
-	for i := range a.Grants {
-		a.Grants[i].Mark = Mark{}
-	}
 }
 
 // granted reports whether the store granted anything.

@@ -127,7 +127,7 @@ func (q *queue) tell(took time.Duration, err error) {
 	}
 	if err == nil {
 		e.Granted = q.ask.Granted
-		for i := range q.ask.Grants {
+		for i := range q.limits {
 			q.limits[i].Units, q.limits[i].Leased = e.Granted*q.ask.Claims[i].Cost, q.ask.Grants[i].Extra
 		}
 		for i := range q.ask.Settle {

@@ -172,26 +172,25 @@ func (q *queue) again(now time.Duration) bool {
 	if !q.unsure {
 		return false
 	}
-	q.unsure = false
 	for i, p := range q.leases {
-		if s := p.spec(); q.steps[i] != beginDone || q.passed(q.first, now, s.hold) {
+		if s := p.spec(); q.steps[i] != beginDone || q.passed(q.first, now, min(s.hold, repeatFor)) {
+			q.handOver(now)
 			return false
 		}
 	}
+	q.sure()
 	for i, p := range q.leases {
 		p.mu.Lock()
 		p.demand.blocks += q.block[i]
 		p.mu.Unlock()
 	}
-	// A repeat contains no settlements. If the store executed the first request, they are settled. If not, the
-	// debts are kept for the next request.
-	q.ask.Again, q.ask.Settle = true, q.ask.Settle[:0]
+	q.ask.Again = true // if the store executed the first request, it does not execute the settlements again
 	return true
 }
 
 // isFor reports whether the waiter's costs equal the costs of one copy of the request.
 func (q *queue) isFor(w *waiter) bool {
-	for i := range q.ask.Claims {
+	for i := range w.costs {
 		if w.costs[i] != q.ask.Claims[i].Cost {
 			return false
 		}
@@ -204,6 +203,9 @@ func (q *queue) isFor(w *waiter) bool {
 // differ from call to call, a request serves few copies, and most calls take from blocks.
 func (q *queue) prepare(now time.Duration) {
 	a, f := &q.ask, q.group.fleet
+	if a.Again && q.returns() { // its first copy may arrive later than the next request
+		q.lane = f.nextID()
+	}
 	a.Group, a.ID, a.Lane, a.Again, a.Delay = q.group.name, f.nextID(), q.lane, false, 0
 	q.first = f.sending(now)
 	alike := q.front(now)
@@ -240,6 +242,7 @@ func (q *queue) prepare(now time.Duration) {
 		c.Cold = p.coldRoom(now, s, &c)
 		a.Claims = append(a.Claims, c)
 	}
+	q.claimsHolds()
 }
 
 // claimsAlone changes a claim for a process that serves calls from its part. It only claims calendar limits,
@@ -327,8 +330,8 @@ func (q *queue) responded() {
 }
 
 // takePending moves pending settlements into a request, with the rule and windows in force now. A settlement
-// may be older than a change of the limit. While the store fails, only debts are moved. A failed request would
-// lose returned units, since its effect is unknown. takePending also returns what was returned before.
+// may be older than a change of the limit. While the store fails, only debts are moved: returned units of a
+// request without a response are lost after repeatFor. takePending also returns what was returned before.
 func (p *lease) takePending(now time.Duration, to []Settlement, failing bool) ([]Settlement, returned) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -348,6 +351,9 @@ func (p *lease) takePending(now time.Duration, to []Settlement, failing bool) ([
 		}
 	}
 	p.pending = kept
+	if !failing {
+		to = p.takeHolds(s, to)
+	}
 	p.urgent.Store(false)
 	return to, was
 }

@@ -230,7 +230,6 @@ func (f *Fleet) Group(name string) *Group {
 type Group struct {
 	fleet    *Fleet
 	name     string
-	lane     uint64 // of settlements without claims
 	debtLane uint64
 
 	came    atomic.Uint64 // calls that arrived at any of the queues
@@ -254,12 +253,14 @@ type Group struct {
 	sources map[string]*source  // the latest source of each limit, by name
 	queues  map[string]*queue   // by the leases that their calls lack
 	active  map[*lease]struct{} // leases that may have something to return
+	lanes   []uint64            // of settlements without claims; requests under way have others
+	unsure  []*unsettled        // requests to repeat, the oldest first
 }
 
 // newGroup returns a group for which the store has not responded yet.
 func (f *Fleet) newGroup(now time.Duration, name string) *Group {
 	g := &Group{
-		fleet: f, name: name, lane: f.nextID(), debtLane: f.nextID(),
+		fleet: f, name: name, debtLane: f.nextID(),
 		sources: make(map[string]*source), queues: make(map[string]*queue), active: make(map[*lease]struct{}), spenders: make(map[*lease]struct{}),
 	}
 	g.standing = standing{

@@ -35,6 +35,11 @@ const idleAfter = time.Second
 // giveBack sends as many requests as the group's settlements need. After an error the rest stays active.
 func (g *Group) giveBack(ctx context.Context, all bool) error {
 	now := g.fleet.clock.Now()
+	g.collect(now)
+	unsure := g.settleUnsure(ctx, now)
+	if unsure != nil && !all {
+		return unsure
+	}
 	idle := g.idle(now, all)
 	for len(idle) > 0 {
 		told, err := g.tell(ctx, now, idle, all)
@@ -43,10 +48,10 @@ func (g *Group) giveBack(ctx context.Context, all bool) error {
 			for _, p := range idle {
 				g.isActive(p)
 			}
-			return err
+			return errors.Join(unsure, err)
 		}
 	}
-	return nil
+	return unsure
 }
 
 // idle removes idle leases with settlements from the active ones and returns them. A lease with a later
@@ -89,7 +94,7 @@ const backAtOnce = 64
 
 // tell sends the settlements of the first leases to the store, and returns how many leases those were.
 func (g *Group) tell(ctx context.Context, now time.Duration, leases []*lease, all bool) (told int, err error) {
-	a := Ask{Group: g.name, ID: g.fleet.nextID(), Lane: g.lane}
+	a := Ask{Group: g.name, ID: g.fleet.nextID(), Lane: g.takeLane()}
 	for told < min(len(leases), backAtOnce) && len(a.Settle) < mostSettling {
 		p := leases[told]
 		told++
@@ -104,27 +109,57 @@ func (g *Group) tell(ctx context.Context, now time.Duration, leases []*lease, al
 		}
 	}
 	if len(a.Settle) == 0 {
+		g.freeLane(a.Lane)
 		return told, nil
 	}
-	ctx, cancel := g.fleet.clock.WithTimeout(ctx, max(g.fleet.o.Timeout, idleAfter), context.DeadlineExceeded)
+	first := g.fleet.sending(now)
+	if err = g.report(ctx, &a); err != nil {
+		g.repeats(&unsettled{ask: a, leases: leases[:told], first: first})
+		return told, err
+	}
+	g.freeLane(a.Lane)
+	return told, nil
+}
+
+// report sends a request for which no call waits.
+func (g *Group) report(ctx context.Context, a *Ask) error {
+	f := g.fleet
+	ctx, cancel := f.clock.WithTimeout(ctx, max(f.o.Timeout, idleAfter), context.DeadlineExceeded)
 	defer cancel()
-	err = g.fleet.store.Take(ctx, &a)
-	if g.fleet.o.Events.Called != nil {
-		e := StoreCall{Group: g.name, Took: g.fleet.clock.Now() - now, Err: err}
+	now := f.clock.Now()
+	err := f.store.Take(ctx, a)
+	if f.o.Events.Called != nil {
+		e := StoreCall{Group: g.name, Again: a.Again, Took: f.clock.Now() - now, Err: err}
 		for i := range a.Settle {
 			e.Back += a.Settle[i].Back
 		}
-		g.fleet.o.Events.Called(e)
+		f.o.Events.Called(e)
 	}
-	if err == nil {
-		return told, nil
+	if err != nil && !errors.Is(err, ErrWindow) {
+		g.own.Lock()
+		defer g.own.Unlock()
+		g.failed(err)
 	}
-	// The returned units are lost. If they were returned again, they might count twice.
-	keepDebts(now, a.Settle, leases[:told])
-	g.own.Lock()
-	defer g.own.Unlock()
-	g.failed(err)
-	return told, err
+	return err
+}
+
+// takeLane returns a lane that no other request uses.
+func (g *Group) takeLane() uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := len(g.lanes); n > 0 {
+		lane := g.lanes[n-1]
+		g.lanes = g.lanes[:n-1]
+		return lane
+	}
+	return g.fleet.nextID()
+}
+
+// freeLane lets the next request use a lane.
+func (g *Group) freeLane(lane uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lanes = append(g.lanes, lane)
 }
 
 // idle reports whether the lease is unused or has urgent settlements. Settlements of a lease in use are part of

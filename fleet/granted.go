@@ -18,6 +18,7 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 		p.began(sent.at, now, q.steps[i], q.ask.Granted, g)
 	}
 	if err == nil {
+		q.noteHolds(now)
 		q.mu.Lock()
 		q.fails = 0
 		q.mu.Unlock()
@@ -105,7 +106,6 @@ const (
 
 // failed handles a failed request. It may be repeated.
 func (q *queue) failed(now time.Duration) {
-	keepDebts(now, q.ask.Settle, q.leases)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unsure = true
@@ -153,8 +153,8 @@ func (q *queue) giveUp(now time.Duration) {
 	}
 }
 
-// keepDebts keeps the debts of a failed request. Its returned units are lost, because returning them twice
-// could grant them twice.
+// keepDebts keeps the debts of a request that is not repeated any more. Its returned units are lost, because
+// returning them twice could grant them twice.
 func keepDebts(now time.Duration, settle []Settlement, leases []*lease) {
 	for i := range settle {
 		s := &settle[i]

@@ -61,6 +61,7 @@ type lease struct {
 	pending []Settlement // to be sent with the next request
 	back    returned
 	short   []shortage // queues that ask the store when enough has returned
+	holds   holds      // of a budget
 	kept    []kept     // for waiting calls, one of each queue
 	demand  demand
 
@@ -214,7 +215,7 @@ func (p *lease) Retire(now time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// Dropping it would lose its pending settlements and its recent rate of use.
-	if len(p.pending) > 0 || now < p.demand.at+idleQueue {
+	if len(p.pending)+len(p.holds.back) > 0 || now < p.demand.at+idleQueue {
 		return false
 	}
 	return p.gone.CompareAndSwap(false, true)

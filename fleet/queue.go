@@ -38,6 +38,7 @@ type queue struct {
 	dear   int64         // how many of its units were requested; fewer may be available earlier
 	fails  int           // consecutive failed requests
 	used   time.Duration // when the last call arrived
+	unsure bool          // the effect of the last request is unknown, so it must be repeated
 
 	// enough is set when as many units have returned to this process as the last request lacked. It is atomic,
 	// because units may return while mu is held.
@@ -50,9 +51,9 @@ type queue struct {
 	costs   []int64 // of one copy
 	block   []int64 // the part of Extra to spend soon
 	steps   []beginStep
+	tally   []int         // the limits with a tally, in the order of their claims
 	solo    bool          // the process serves calls from its part, so the grant goes to the standby
 	takes   bool          // the request takes all units of a bucket that begins
-	unsure  bool          // the effect of the last request is unknown
 	calls   int           // the number of calls that it serves
 	others  bool          // the last request served several calls, or calls arrived meanwhile
 	by      expiry        // of the grant

@@ -22,8 +22,7 @@ const (
 )
 
 // settle adds a settlement to the pending ones: returned units or debts. The next request for the lease reports
-// it, or Run does. If that fails, debts are kept and returned units are lost. The store may have counted them,
-// and counting them twice would grant them twice.
+// it, or Run does. If that gets no response, the request is repeated with the same ID; see unsettled.
 func (p *lease) settle(now time.Duration, s Settlement) {
 	s.Rule, s.Key = &p.spec().rule, p.key
 	p.mu.Lock()
@@ -37,6 +36,7 @@ func (p *lease) settle(now time.Duration, s Settlement) {
 	told := len(p.pending) >= manyPending || s.Back > 0 && !p.plenty(now)
 	p.mu.Unlock()
 	p.group.isActive(p)
+	p.unhold(now, s.Back)
 	for _, q := range wake {
 		q.enough.Store(true)
 		q.line.Nudge()

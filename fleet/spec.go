@@ -11,6 +11,7 @@ import (
 type spec struct {
 	limit limit.Limit
 	rule  Rule
+	held  *Rule // for a budget: the tally of units that are not spent yet
 	// hold is how long after a request its grant may be used. The rule allows for it: granted and unused units
 	// never add up to more than the limit.
 	hold time.Duration
@@ -52,7 +53,8 @@ func newSpec(l limit.Limit, lease, guard time.Duration) *spec {
 // newSpecFrom is newSpec for a group whose guard has grown from base, which is Options.Guard, to guard. The
 // weight of a unit depends only on base, because a cell drops its history when the weight changes.
 func newSpecFrom(l limit.Limit, lease, base, guard time.Duration) *spec {
-	s := &spec{limit: l, rule: Rule{Name: l.Name, Shape: l.Shape, Amount: l.Amount}, leased: lease >= 0, guard: guard}
+	s := &spec{limit: l, rule: Rule{Name: l.Name, Shape: l.Shape, Amount: l.Amount}, held: heldRule(&l), guard: guard}
+	s.leased = lease >= 0 && s.held == nil // other processes could not tell leased units of a budget from spent ones
 	switch l.Shape {
 	case limit.Bucket:
 		s.bucket(lease, base, guard)

@@ -66,7 +66,8 @@ type Ask struct {
 
 	// ID is not 0 and differs for every request. A store remembers the latest request of each lane and its
 	// response for at least LaneKeep. A request with the ID of its lane's latest request is a repeat, even if
-	// Again is false. It gets the same response without marks, and its settlements are not executed again.
+	// Again is false. It gets the same response, and its settlements are not executed again. A store that does not
+	// remember marks omits them.
 	ID    uint64
 	Lane  uint64
 	Again bool

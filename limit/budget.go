@@ -192,8 +192,11 @@ func (b *budget) level(now time.Duration) (free, held int64) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		return x.log.Free(now), held
+	case *leased: // other processes hold units, too
+		v := x.look(now)
+		return v.Left, min(max(held, x.Held(now)), v.Full-v.Left)
 	}
-	return b.shape.look(now).Left, held
+	panic("limit: a budget of another shape") // Validate refuses it
 }
 
 // hold counts a turn as held.
@@ -224,7 +227,8 @@ func (b *budget) settle(now time.Duration, t Turn, used int64) (owed int64) {
 	if b.window == 0 || t.Place == b.window {
 		b.held = max(0, b.held-t.Cost)
 	}
-	if _, shared := b.shape.(*leased); !shared && t.Cost > 0 {
+	x, shared := b.shape.(*leased)
+	if !shared && t.Cost > 0 {
 		took := now - time.Duration(t.Low)
 		b.lasts = max(took, b.lasts-(b.lasts-took)/16)
 	}
@@ -232,11 +236,14 @@ func (b *budget) settle(now time.Duration, t Turn, used int64) (owed int64) {
 	case used < t.Cost:
 		b.shape.back(now, t, t.Cost-used)
 	case used > t.Cost && b.shape.retired():
-		return used - t.Cost
+		owed = used - t.Cost
 	case used > t.Cost:
 		b.shape.owe(now, used-t.Cost)
 	}
-	return 0
+	if shared && t.Cost > 0 {
+		x.Spent(now, t, used) // after the others have returned: other processes must not see them as spent
+	}
+	return owed
 }
 
 // price returns the amount that a call with the given expected and largest cost takes. The costs of calls in flight may

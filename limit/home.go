@@ -54,6 +54,9 @@ type Leased interface {
 	Retired() bool
 	Kept() bool // whether its registry keeps it: false for a limiter of Source.Passing
 	Want(now time.Duration, cost int64) Want
+
+	Held(now time.Duration) int64             // of a budget: units of all processes that are granted and not spent
+	Spent(now time.Duration, t Turn, n int64) // of a budget: a call has spent n units of its turn, and the others return
 }
 
 // NewLeased returns a limiter for a Leased.
@@ -174,7 +177,7 @@ func (p *Charges) FetchInLine(ctx context.Context, now, until time.Duration, pri
 	return v, f.Now, nil
 }
 
-// waitForHeld shortens the wait of a refusal by a budget if calls in flight of this process hold enough of it.
+// waitForHeld shortens the wait of a refusal by a budget if calls in flight hold enough of it.
 func (f *Fetch) waitForHeld(v *Verdict, p *Charges) {
 	if v.OK || v.Lack != LacksNothing || v.Wait <= heldWait || v.Why >= len(f.charges) {
 		return

@@ -57,15 +57,21 @@ func (l *tail) has(msg string) bool {
 // enlist starts a weir with an upstream and a store.
 func enlist(t *testing.T, upstream, store string) *member {
 	t.Helper()
+	return enlistWith(t, fmt.Sprintf("{url: %q, limits: {all: 100/s}}", upstream), fmt.Sprintf("redis: %q", store))
+}
+
+// enlistWith is enlist for the fields of an upstream and of a store.
+func enlistWith(t *testing.T, fields, store string) *member {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	text := fmt.Sprintf(`
 listen: 127.0.0.1:0
 admin: 127.0.0.1:0
-store: {redis: %q}
+store: {%s}
 decide: {listen: 127.0.0.1:0}
 upstreams:
-  up: {url: %q, limits: {all: 100/s}}
-`, store, upstream)
+  up: %s
+`, store, fields)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -80,13 +86,15 @@ upstreams:
 	}
 	t.Cleanup(func() { _ = m.cmd.Process.Kill(); <-m.ended })
 	lines := bufio.NewReader(out)
-	line, err := lines.ReadString('\n')
 	var serving struct{ Listen, Decide, Admin string }
-	if err == nil {
-		err = json.Unmarshal([]byte(line), &serving)
-	}
-	if err != nil {
-		t.Fatalf("%q: %v", line, err)
+	for serving.Listen == "" { // warnings about the file come first
+		line, err := lines.ReadString('\n')
+		if err == nil {
+			err = json.Unmarshal([]byte(line), &serving)
+		}
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
 	}
 	m.listen, m.decide, m.admin = serving.Listen, serving.Decide, serving.Admin
 	go func() {

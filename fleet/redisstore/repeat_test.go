@@ -92,6 +92,12 @@ func TestLostAnswerIsNotSpentTwice(t *testing.T) {
 		if got := left(t, s, b); got != before-23 {
 			t.Errorf("%d left, want %d", got, before-23)
 		}
+		back := ask(b)
+		back.Copies, back.Settle = 0, []fleet.Settlement{{Rule: b.Rule, Key: "k", Back: 4, Mark: a.Grants[0].Mark}}
+		take(t, s, back)
+		if got := left(t, s, b); got != before-19 {
+			t.Errorf("%d left after 4 units returned, want %d", got, before-19)
+		}
 	}
 }
 

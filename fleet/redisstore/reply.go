@@ -52,7 +52,7 @@ func decode(a *fleet.Ask, reply []byte) error {
 	for i := range a.Claims {
 		k := &a.Claims[i]
 		g := r.grant(&at, k)
-		if status == repeated || a.Granted*k.Cost+g.Extra == 0 {
+		if a.Granted*k.Cost+g.Extra == 0 {
 			g.Mark = fleet.Mark{} // no granted unit can return
 		}
 		a.Grants = append(a.Grants, g)

@@ -20,7 +20,7 @@ type member struct {
 }
 
 // hearing wraps a store and counts the units that a process cannot return. An ask may fail after the store has
-// executed it, and the grants of a repeat have no marks. Both happen wherever an answer takes longer than the
+// executed it, and some stores omit the marks of a repeat. Both happen wherever an answer takes longer than the
 // process waits.
 type hearing struct {
 	fleet.Store

@@ -54,6 +54,30 @@ func backWithoutMark(w *world) {
 	})
 }
 
+// backToTally takes units of a limit and of a tally of the same amounts. The tally never refuses, and its units return.
+func backToTally(w *world) {
+	w.each(slowOf(20), func(w *world, s *shape) {
+		now := w.now()
+		tally := rollingOf("held", 80, time.Hour)
+		tally.rule.Tally = true
+		k, held := s.claim(now, 6), tally.claim(now, 6)
+		a := w.must(2, k, held)
+		if a.Grants[1].Left != 68 {
+			w.Errorf("the tally has %d left of 80, want 68", a.Grants[1].Left)
+		}
+		if a = w.take(2, k, held); a.Granted != 1 || a.Grants[1].Left != 62 {
+			w.Errorf("%d copies granted, and the tally has %d left, want 1 and 62", a.Granted, a.Grants[1].Left)
+		}
+		if b := w.take(1, k, held); b.Granted != 0 || b.Grants[1].Left != 62 {
+			w.Errorf("%d copies granted, and the tally has %d left, want 0 and 62", b.Granted, b.Grants[1].Left)
+		}
+		w.settle(tally.settlement(now, 6, a.Grants[1].Mark), tally.settlement(now, 6, a.Grants[1].Mark), s.settlement(now, 4, a.Grants[0].Mark))
+		if b := w.take(1, k, held); b.Granted != 1 || b.Grants[0].Left != 0 || b.Grants[1].Left != 68 {
+			w.Errorf("after units came back: %d copies granted, %d left, and the tally has %d left, want 1, 0 and 68", b.Granted, b.Grants[0].Left, b.Grants[1].Left)
+		}
+	})
+}
+
 func backTwice(w *world) {
 	w.each(slowOf(10), func(w *world, s *shape) {
 		now := w.now()

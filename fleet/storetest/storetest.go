@@ -55,6 +55,7 @@ var tests = []struct {
 	{name: "units come back by their mark", run: backByMark},
 	{name: "units come back by their mark after a refusal", run: backAfterRefusal},
 	{name: "nothing comes back without a mark", run: backWithoutMark},
+	{name: "a tally counts a claim besides another, and its units come back", run: backToTally},
 	{name: "what comes back twice makes no more than there was", run: backTwice},
 	{name: "what has run out does not come back", run: backTooLate},
 	{name: "what came back below does not come back again above", run: backShifted},
