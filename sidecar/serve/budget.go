@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// fewCalls is the number of largest calls below which a budget is small: its calls wait for each other, and much of
-	// it stays unused.
+	// fewCalls is how many of the largest calls a budget should have room for. In a smaller budget, calls often wait for
+	// other calls, and a large part of the budget remains unspent.
 	fewCalls = 20
 
 	// mistakenPrice is the price per million tokens above which it was probably meant for fewer tokens.
