@@ -47,12 +47,13 @@ func (p *lease) hears(now time.Duration, c *Claim, g Grant, at time.Time, again 
 	p.seen = next
 }
 
-// Look returns the state in the latest response, or the available units during an outage.
+// Look returns the state in the latest response, or the available units during an outage. Units that this process
+// holds and does not use count as left, and units that it has used and not reported do not.
 func (p *lease) Look(now time.Duration) limit.Level {
 	s := p.spec()
 	v := limit.Level{Left: p.comeSince(now, s), Full: s.most(), HeldBack: s.heldBack(), PerSecond: s.perSecond(p.group.fleet.storeTime(now)), Age: bucket.Never}
 	if at := p.sight(); at.known && !(at.grant.Cold && p.group.warm.Load()) {
-		v.Left = min(v.Full, at.grant.Left+p.held(now))
+		v.Left = max(0, min(v.Full, at.grant.Left+p.held(now)+p.spareable(now)+p.unreported(&at)))
 		v.Reset = max(0, at.grant.Reset-(now-at.at))
 		v.ResetAt, v.Age = at.end, now-at.at
 		if v.Reset == 0 {
@@ -62,6 +63,20 @@ func (p *lease) Look(now time.Duration) limit.Level {
 	p.lookOwn(now, s, &v)
 	v.Paused = p.Paused(now)
 	return v
+}
+
+// unreported returns how much the pending settlements will change the units in a response: they return units, and report
+// debts. Units of an earlier calendar window do not count.
+func (p *lease) unreported(in *sight) (n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.pending {
+		s := &p.pending[i]
+		if n -= s.Owe; in.start.IsZero() || s.Mark.At == in.start.UnixMicro() {
+			n += s.Back
+		}
+	}
+	return n
 }
 
 // lookOwn sets the available units, and when all possible ones are available, while the store is unavailable or

@@ -41,6 +41,12 @@ func PresetText(name string) (string, bool) {
 	return presetText(name)
 }
 
+// PresetHasModels reports whether a preset is for language models.
+func PresetHasModels(name string) bool {
+	text, ok := PresetText(name)
+	return ok && newDecoder(name).Read([]byte(text)).Get("llm") != nil
+}
+
 // PresetHosts returns the host patterns of a preset, with * for any characters. It returns nil if the preset has
 // none.
 func PresetHosts(name string) (all []string) {

@@ -100,7 +100,7 @@ func (s postman) Group(d *delivery.Delivery) string {
 func (s postman) request(ctx context.Context, d *delivery.Delivery) (*http.Request, *trip, *refuse.Facts) {
 	in, t := s.trip(d)
 	out := delivery.NewRequest(ctx, d, s.address(d, in))
-	s.to.dropForged(out.Header)
+	s.to.dropForged(out.Header, false)
 	s.to.dropOwn(out.Header)
 	if f := t.hearAgain(out, in); f != nil {
 		return nil, nil, f

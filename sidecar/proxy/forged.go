@@ -35,10 +35,11 @@ var framing = []string{
 }
 
 // dropForged deletes the fields that are not forwarded. Some servers read _ as -, so a field with an underscore is
-// treated like the one with a dash if that would be harmful.
-func (u *Upstream) dropForged(h http.Header) {
+// treated like the one with a dash if that would be harmful. A trusted caller's fields are forwarded unless they
+// identify it.
+func (u *Upstream) dropForged(h http.Header, trusted bool) {
 	for name := range h {
-		if u.harms(name) && !slices.Contains(u.Pass, name) {
+		if (u.identifies(name) || !trusted && u.harms(name)) && !slices.Contains(u.Pass, name) {
 			delete(h, name)
 		}
 	}
@@ -60,12 +61,17 @@ func (u *Upstream) adds(h http.Header) {
 	}
 }
 
+// identifies reports whether a field identifies the caller and is for weir alone.
+func (u *Upstream) identifies(name string) bool {
+	return u.Callers != nil && u.Callers.Consumes(name)
+}
+
 func (u *Upstream) harms(name string) bool {
 	dashed := strings.Contains(name, "_")
 	if dashed {
 		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 	}
-	return u.Callers != nil && u.Callers.Consumes(name) ||
+	return u.identifies(name) ||
 		dashed && strings.HasPrefix(name, "X-Weir-") || strings.HasPrefix(name, "X-Forwarded-") || forged[name] ||
 		dashed && (slices.Contains(framing, name) || name == httpx.CorrelationHeader || u.Credentials && veil.Secret(name))
 }

@@ -21,7 +21,7 @@ func (p *Proxy) Forward(upstream string, at *url.URL, w http.ResponseWriter, r *
 	if to == nil {
 		return fmt.Errorf("proxy: unknown upstream %q", upstream)
 	}
-	trip := &trip{to: to, path: rawPath(r), at: at, id: correlationOf(r), table: t}
+	trip := &trip{to: to, path: rawPath(r), at: at, id: correlationOf(r), table: t, counts: true}
 	w.Header()[httpx.CorrelationHeader] = []string{trip.id}
 	_, f := formProblem(r)
 	if f == nil {

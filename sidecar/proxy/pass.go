@@ -116,7 +116,7 @@ func (t *trip) fields(came http.Header) http.Header {
 // drops reports whether a field is not forwarded although it does not belong to one connection.
 func (t *trip) drops(name string) bool {
 	mine := t.exchange == nil && strings.HasPrefix(name, "X-Weir-")
-	return (mine || t.at == nil && t.to.harms(name)) && !slices.Contains(t.to.Pass, name)
+	return (mine || t.to.identifies(name) || t.at == nil && t.to.harms(name)) && !slices.Contains(t.to.Pass, name)
 }
 
 // hops lists the fields of one connection (RFC 9110, 7.6.1, and RFC 2616).

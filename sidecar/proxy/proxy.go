@@ -267,9 +267,7 @@ func rewrite(r *httputil.ProxyRequest) {
 		body := t.to.newTrailing(r.In)
 		out.Body, out.Trailer = body, body.to
 	}
-	if t.at == nil {
-		t.to.dropForged(out.Header)
-	}
+	t.to.dropForged(out.Header, t.at != nil)
 	if t.exchange == nil {
 		t.to.dropOwn(out.Header)
 	}
@@ -315,7 +313,7 @@ func mark(resp *http.Response) error {
 	}
 	t := tripOf(resp.Request.Context())
 	t.bound(resp.Header)
-	if t.counts {
+	if t.counts && t.at == nil {
 		t.points(resp.Header)
 	}
 	resp.Header[httpx.CorrelationHeader] = []string{t.id}

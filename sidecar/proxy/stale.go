@@ -64,7 +64,7 @@ type keeper struct {
 
 // earlier returns nil if answers to the request are neither stored nor replaced.
 func (t *trip) earlier() *keeper {
-	if t.to.Answers == nil || !t.counts || t.exchange != nil {
+	if t.to.Answers == nil || !t.counts || t.at != nil || t.exchange != nil {
 		return nil
 	}
 	k := &keeper{t: t, began: time.Now(), reads: t.came.Method == http.MethodGet || t.came.Method == http.MethodHead}

@@ -64,7 +64,7 @@ func startError(name string, err error) error {
 func inherits(o *Options) bool {
 	r := running{Options: *o}
 	dir, nested := r.lookup(Variable)
-	if !nested || o.Config != "" || len(o.Presets)+len(o.Through) > 0 {
+	if !nested || o.Config != "" || len(o.Presets)+len(o.Through) > 0 || o.Run+o.Budget != "" {
 		return false
 	}
 	return checkPrivate(dir) == nil

@@ -11,10 +11,18 @@ import (
 )
 
 // writeConfig writes a configuration with all presets that have fixed hosts. Named presets come first, so they win
-// their hosts.
-func writeConfig(dir string, named []string) (path string, err error) {
+// their hosts. The limits are a budget of each run, over all upstreams; "" means none.
+func writeConfig(dir string, named []string, limits string) (path string, err error) {
 	var b strings.Builder
-	b.WriteString("drain: 2s\nupstreams:\n")
+	b.WriteString("drain: 2s\n")
+	if limits != "" {
+		parsed, err := parseBudget(limits)
+		if err != nil {
+			return "", err
+		}
+		parsed.write(&b)
+	}
+	b.WriteString("upstreams:\n")
 	all := config.Presets()
 	for _, name := range named {
 		if !slices.Contains(all, name) {
@@ -30,7 +38,11 @@ func writeConfig(dir string, named []string) (path string, err error) {
 			continue
 		}
 		// The host of a connection replaces the host of url, so any host of the preset works.
-		fmt.Fprintf(&b, "  %s: {preset: %[1]s, url: \"https://%s\"}\n", name, strings.ReplaceAll(hosts[0], "*", "any"))
+		fmt.Fprintf(&b, "  %s: {preset: %[1]s, url: \"https://%s\"", name, strings.ReplaceAll(hosts[0], "*", "any"))
+		if limits != "" && !config.PresetHasModels(name) { // language models count callers by default
+			b.WriteString(", callers: true")
+		}
+		b.WriteString("}\n")
 	}
 	path = filepath.Join(dir, "weir.yaml")
 	return path, os.WriteFile(path, []byte(b.String()), 0o600)

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,7 +30,7 @@ func (r *running) childEnv() ([]string, error) {
 		return nil, err
 	}
 	for _, b := range baseURLs {
-		if _, set := r.lookup(b.variable); !set && r.hosts.urls[b.upstream] != nil {
+		if v, set := r.lookup(b.variable); (!set || r.outer(v)) && r.hosts.urls[b.upstream] != nil {
 			e.set(b.variable, r.proxy.Base(b.upstream)+b.path)
 		}
 	}
@@ -37,6 +38,17 @@ func (r *running) childEnv() ([]string, error) {
 		e.set("ENABLE_TOOL_SEARCH", "true") // Claude Code disables it for unknown hosts
 	}
 	return e.of, nil
+}
+
+// outer reports whether a base URL leads to the proxy of the run around this one. The calls reach it through this run.
+func (r *running) outer(base string) bool {
+	if _, nested := r.lookup(Variable); !nested {
+		return false
+	}
+	proxy, _ := r.lookup("HTTPS_PROXY")
+	at, err := url.Parse(base)
+	through, errProxy := url.Parse(proxy)
+	return err == nil && errProxy == nil && at.Host != "" && at.Host == through.Host
 }
 
 // baseURLs lists variables with base URLs of clients that may ignore proxy settings.

@@ -26,6 +26,8 @@ type Options struct {
 	Config  string   // a configuration file; "" selects presets by host
 	Presets []string // presets that take precedence for their hosts
 	Through []string // hosts that are tunneled unread although they have an upstream
+	Run     string   // name of the run; "" chooses a random one
+	Budget  string   // what the run may use in 24 hours, such as "5 USD, 500 calls"; "" limits nothing more
 	Quiet   bool     // no summary
 	Verbose bool     // a summary even if nothing happened
 
@@ -73,12 +75,17 @@ type running struct {
 	proxy  *forward.Proxy
 	hosts  *hostTable
 	tally  tally
+	header string         // the header that contains the run's name; "" if no limit has the scope
 	counts forward.Counts // set when the run has stopped
+	used   []string       // of the run's limits, set when the run has stopped
 }
 
 // begin starts everything that the command needs.
-func begin(o Options) (r *running, err error) {
-	r = &running{Options: o}
+func begin(o Options) (begun *running, err error) {
+	r := &running{Options: o}
+	if err = r.name(); err != nil {
+		return nil, err
+	}
 	if r.dir, err = makeDir(r.lookup); err != nil {
 		return nil, fmt.Errorf("directory of the run: %w", err)
 	}
@@ -93,8 +100,11 @@ func begin(o Options) (r *running, err error) {
 	if r.Config != "" && len(r.Presets) > 0 {
 		return nil, errors.New("--config and --preset cannot be combined: name the presets in the file")
 	}
+	if r.Config != "" && r.Budget != "" {
+		return nil, errors.New("--config and --budget cannot be combined: write the budget into the file, as limits of callers with scope: run")
+	}
 	if r.Config == "" {
-		if r.Config, err = writeConfig(r.dir, r.Presets); err != nil {
+		if r.Config, err = writeConfig(r.dir, r.Presets, r.Budget); err != nil {
 			return nil, err
 		}
 	}
@@ -119,8 +129,11 @@ func begin(o Options) (r *running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.hosts = newHostTable(r.server.Hosts(), r.Through)
+	r.hosts, r.header = newHostTable(r.server.Hosts(), r.Through), r.server.CallerHeader(runScope)
 	close(ready)
+	if o.Run != "" && r.header == "" {
+		return nil, errors.New("--run has no effect: add --budget, or limits of callers with scope: run to the file, and keys: {run: \"header:" + runHeader + "\"}")
+	}
 	return r, nil
 }
 
@@ -168,7 +181,7 @@ func (r *running) upstream(to *url.URL) http.Handler {
 	if name == "" {
 		return nil
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) { r.server.Forward(name, to, w, in) })
+	return r.forward(name, to)
 }
 
 // named returns the handler of calls to the base URL of an upstream.
@@ -177,7 +190,18 @@ func (r *running) named(name string) http.Handler {
 	if at == nil {
 		return nil
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) { r.server.Forward(name, at, w, in) })
+	return r.forward(name, at)
+}
+
+// forward returns the handler of calls to a host of an upstream. Each call is charged to this run, even if the command
+// names another one.
+func (r *running) forward(name string, to *url.URL) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
+		if r.header != "" {
+			in.Header.Set(r.header, r.Run)
+		}
+		r.server.Forward(name, to, w, in)
+	})
 }
 
 // stop ends proxy and server. Calls in flight have drainTimeout.
@@ -189,6 +213,7 @@ func (r *running) stop() {
 		r.counts = r.proxy.Counts()
 	}
 	if r.server != nil {
+		r.used = used(r.server.CallerLimits(runScope, r.Run))
 		_ = r.server.Close()
 	}
 	r.proxy, r.server = nil, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // A tally counts the calls of the command. The zero value is ready.
@@ -20,6 +21,12 @@ type tally struct {
 func (t *tally) events() weir.Events {
 	return weir.Events{
 		Throttled: func(weir.Ended) { t.throttles.Add(1) },
+		Refused: func(e weir.Refused) time.Duration {
+			if e.Upstream == config.CallersName { // such calls reach no upstream, whose Done would count them
+				t.refused.Add(1)
+			}
+			return 0
+		},
 		Done: func(d weir.Done) {
 			if d.Waited >= noticeable {
 				t.waited.Add(1)
@@ -48,7 +55,7 @@ func (r *running) report() {
 	switch {
 	case c.Calls == 0 && len(c.Tunneled) == 0 && len(c.Distrusted) == 0:
 		r.say("saw no call: %s", r.reason())
-	case waited+throttles+refused > 0 || r.Verbose:
+	case waited+throttles+refused > 0 || len(r.used) > 0 || r.Verbose:
 		r.say("%s", r.summary())
 	}
 }
@@ -67,6 +74,9 @@ func (r *running) summary() string {
 	line := strings.Join(parts, ", ")
 	if n := len(r.counts.Tunneled); n > 0 {
 		line += fmt.Sprintf("; %s tunneled", plural(int64(n), "host"))
+	}
+	if len(r.used) > 0 {
+		line += fmt.Sprintf("; %s used %s", r.Run, strings.Join(r.used, ", "))
 	}
 	return line
 }

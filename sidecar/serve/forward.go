@@ -3,6 +3,10 @@ package serve
 import (
 	"net/http"
 	"net/url"
+	"slices"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 )
 
 // Forward serves a call to a host under the policy of an upstream, like a call from the listener. at is scheme and
@@ -25,3 +29,22 @@ type Hosts struct {
 
 // Hosts returns the hosts of all upstreams, in the order of the file.
 func (s *Server) Hosts() []Hosts { return s.hosts }
+
+// CallerHeader returns the header that contains the value of a scope of callers, or "" if it comes from elsewhere.
+func (s *Server) CallerHeader(scope string) string {
+	if from := s.keys[scope]; from.Kind == httpx.FromHeader {
+		return http.CanonicalHeaderKey(from.Name)
+	}
+	return ""
+}
+
+// CallerLimits returns the limits of callers that have a scope, in the state for a value of it. Limits that other
+// processes share and that the store has not reported to this one are missing.
+func (s *Server) CallerLimits(scope, value string) []weir.LimitView {
+	u := s.models.counted()
+	if u == nil {
+		return nil
+	}
+	all := u.LookAt(map[string]string{scope: s.veil.Key(scope, value)})
+	return slices.DeleteFunc(all, func(v weir.LimitView) bool { return v.Unknown })
+}

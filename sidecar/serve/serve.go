@@ -19,6 +19,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/dynamostore"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/veil"
 	weircw "github.com/seed1158cd35/weir/observe/cloudwatch"
@@ -69,8 +70,9 @@ type Server struct {
 	asks       chan chan<- error // reloads that operators request
 	left       chan struct{}     // closed when the server accepts no more reload requests
 	traces     traces
-	hosts      []Hosts     // from the file at the start
-	meter      *otlp.Meter // nil if no metrics are sent by OTLP
+	hosts      []Hosts                 // from the file at the start
+	keys       map[string]httpx.Source // sources of the scopes of callers, from the file at the start
+	meter      *otlp.Meter             // nil if no metrics are sent by OTLP
 	registry   *prometheus.Registry
 
 	deliveries *deliveries // nil if the file configures none
@@ -133,6 +135,9 @@ func (s *Server) prepare() (err error) {
 	for i := range file.Upstreams {
 		u := &file.Upstreams[i]
 		s.hosts = append(s.hosts, Hosts{u.Name, u.URL, u.Hosts})
+	}
+	if file.Callers != nil {
+		s.keys = file.Callers.Keys
 	}
 	s.warnRemoved(file)
 	registry := prometheus.NewRegistry()
