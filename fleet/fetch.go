@@ -346,6 +346,7 @@ func (p *lease) takePending(now time.Duration, to []Settlement, failing bool) ([
 		next.Rule = &s.rule
 		next.Windows = s.windows(p.group.fleet.storeTime(now))
 		p.demand.asked -= next.Back
+		p.seen.grant.Left = max(0, p.seen.grant.Left+p.seen.frees(&next)) // no response follows if no call waits
 		if to = append(to, next); next.Back > 0 {
 			p.back.sent = now
 		}

@@ -53,7 +53,7 @@ func (p *lease) Look(now time.Duration) limit.Level {
 	s := p.spec()
 	v := limit.Level{Left: p.comeSince(now, s), Full: s.most(), HeldBack: s.heldBack(), PerSecond: s.perSecond(p.group.fleet.storeTime(now)), Age: bucket.Never}
 	if at := p.sight(); at.known && !(at.grant.Cold && p.group.warm.Load()) {
-		v.Left = max(0, min(v.Full, at.grant.Left+p.held(now)+p.spareable(now)+p.unreported(&at)))
+		v.Left = max(0, min(v.Full, at.grant.Left+p.held(now)+p.spareable(now)+p.unreported(now, s)))
 		v.Reset = max(0, at.grant.Reset-(now-at.at))
 		v.ResetAt, v.Age = at.end, now-at.at
 		if v.Reset == 0 {
@@ -65,18 +65,29 @@ func (p *lease) Look(now time.Duration) limit.Level {
 	return v
 }
 
-// unreported returns how much the pending settlements will change the units in a response: they return units, and report
-// debts. Units of an earlier calendar window do not count.
-func (p *lease) unreported(in *sight) (n int64) {
+// unreported returns how many more units will be left once the pending settlements are reported and expired blocks have
+// returned. Expired units of a bucket may have drained meanwhile.
+func (p *lease) unreported(now time.Duration, s *spec) (n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := range p.pending {
-		s := &p.pending[i]
-		if n -= s.Owe; in.start.IsZero() || s.Mark.At == in.start.UnixMicro() {
-			n += s.Back
+	for i := range p.blocks {
+		if b := p.blocks[i].Load(); b != nil && s.rule.Shape != limit.Bucket && b.until.passed(now, p.group.fleet.clock) {
+			n += p.seen.frees(&Settlement{Back: b.left.Load(), Mark: b.mark})
 		}
 	}
+	for i := range p.pending {
+		n += p.seen.frees(&p.pending[i])
+	}
 	return n
+}
+
+// frees returns how many more units will be left after a settlement: it returns units or reports a debt. Returned units of
+// an earlier calendar window do not count.
+func (in *sight) frees(s *Settlement) int64 {
+	if s.Back > 0 && !in.start.IsZero() && s.Mark.At != in.start.UnixMicro() {
+		return -s.Owe
+	}
+	return s.Back - s.Owe
 }
 
 // lookOwn sets the available units, and when all possible ones are available, while the store is unavailable or
