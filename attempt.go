@@ -12,8 +12,8 @@ import (
 // context.DeadlineExceeded.
 var ErrAttemptTimeout error = attemptTimeout{}
 
-// ErrCallTimeout is that cause if the call's time was up before the attempt had its full time. It is no evidence
-// about the upstream, because the call spent the time waiting.
+// ErrCallTimeout is the cause if the call's timeout ended the attempt before the attempt's own timeout. It says
+// nothing about the upstream, because the call spent part of its time waiting.
 var ErrCallTimeout error = callTimeout{}
 
 // A callTimeout is the type of ErrCallTimeout. It is a deadline error that states its own classification.

@@ -39,7 +39,7 @@ func (r *Refusal) budget(b []byte) []byte {
 		b = append(append(b, limit.Dollars(full)...), " USD"...)
 	case RateLimited:
 		b = append(append(b, ": "...), limit.Dollars(left+held)...)
-		b = append(append(b, " USD are not spent, and calls in flight hold "...), limit.Dollars(held)...)
+		b = append(append(b, " USD are not spent, but calls in flight hold "...), limit.Dollars(held)...)
 		b = append(b, " of it"...)
 	default:
 		return b

@@ -39,23 +39,24 @@ type Call struct {
 	// are charged to the same limits under the same keys.
 	Pool string
 
-	// Credential is the hash of the credential that the caller brings and weir forwards to the upstream. A hint for
-	// one credential pauses other credentials only if a second one receives a hint too. NoCredential means that this
-	// caller brings none, although others do. "" means that all calls use the same credential, or need none. If
+	// Credential is the hash of the credential that the caller sends and weir forwards to the upstream. A hint for
+	// one credential pauses other credentials only if a second credential also receives a hint. NoCredential means
+	// that this caller sends no credential, although other callers do. "" means that all calls use the same
+	// credential, or need none. If
 	// Credential is set, Pool must be equal to it or begin with it.
 	Credential string
 
-	// Caller is the name of the authenticated caller; "" if unknown. Outcomes of one Caller count as one caller's,
-	// however many credentials it uses.
+	// Caller is the name of the authenticated caller; "" if unknown. Calls with the same Caller count as calls of one
+	// caller, even if they use several credentials.
 	Caller string
 
 	// Takes is the expected duration of an attempt; 0 if unknown. A call with a deadline does not wait for a turn
-	// that would leave it less time.
+	// after which less time would remain.
 	Takes time.Duration
 
 	// Another is the expected duration of one more attempt, including the wait before it. If the call has a deadline
-	// and may have another attempt, the present attempt must end this much earlier, and otherwise has failed. So an
-	// attempt that hangs does not use up the call's time. 0, or more than a third of the remaining time, reserves
+	// and another attempt is possible, the present attempt times out this long before the deadline. So an attempt
+	// that hangs leaves time for another one. 0, or more than a third of the remaining time, reserves
 	// nothing.
 	Another time.Duration
 

@@ -15,7 +15,8 @@ import (
 )
 
 // A Concurrency bounds how many attempts are in flight, which means sent and not answered. During a stall of the
-// upstream it stops weir from sending work whose callers will have left when it is done. A streamed response counts
+// upstream, it prevents weir from sending work that would be done only after its callers have left. A streamed
+// response counts
 // until it begins.
 //
 // A caller that leaves frees no slot, because the upstream still has the work. The slot is freed by the response to
@@ -29,7 +30,7 @@ type Concurrency struct {
 	Min, Max int // range of the learned bound; 0 means 1 and 100,000
 }
 
-// MostInFlight is the largest bound.
+// MostInFlight is the largest bound on attempts in flight.
 const MostInFlight = inflight.Most
 
 // on reports whether there is a bound. The zero Concurrency has none.

@@ -12,7 +12,7 @@ import (
 )
 
 // Counts are the counters of an upstream's calls since it was made. Their labels are names that policies declare and
-// constants of weir. A call adds to the cells of its core, which its plan has at hand. A reader adds up the cells.
+// constants of weir. A call adds to the counters of its CPU core. A reader adds up the counters of all cores.
 // Counts outlive every Set and never decrease. They are safe for concurrent use.
 type Counts struct {
 	// mu is held to find an operation, not to count. The locks of tallies are taken while it is held.

@@ -68,7 +68,7 @@ func (s step) err(p *Permit, now time.Duration, told *Refusal) error {
 		if r.Rule.IsBudget() {
 			return tooDear(r, p.cause().Cost)
 		}
-		return fmt.Errorf("%s %s: %w: it costs %d %s and limit %s holds %d", p.u.name, p.plan.name, ErrTooMuch,
+		return fmt.Errorf("%s %s: %w: the call costs %d %s, and limit %s holds at most %d", p.u.name, p.plan.name, ErrTooMuch,
 			p.cause().Cost, r.Rule.UnitName(), r.Limit, r.Level.Full)
 	}
 	return r

@@ -1,9 +1,10 @@
-// Package weir keeps a program within the limits of the APIs that it calls. It retries calls that deserve it, and
-// stops calls to an upstream that is down.
+// Package weir keeps a program within the limits of the APIs that it calls. It retries calls that can succeed later,
+// and stops calls to an upstream that is down.
 //
 // A Policy states what is allowed, as plain data. New makes an Upstream from it, which all callers of that API share.
 // Do makes a call under the policy, for any function. httpx.NewTransport does the same for an http.Client. Begin is
-// for programs with their own loop. Acquire and Try admit single attempts, each of which the caller must report.
+// for programs that make attempts in their own loop. Acquire and Try admit single attempts, and the caller reports
+// each of them.
 //
 //	s3, err := weir.New("s3", weir.Policy{
 //		Limits: []limit.Limit{{Name: "put", Rate: bucket.Rate{Amount: 3000, Per: time.Second}}},

@@ -7,8 +7,8 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A LimitSet holds limits of one process that several upstreams share: all upstreams of one name that have the set in
-// their Options, and the same Clock, are charged to the same limiters. Where their policies state different rates for
+// A LimitSet holds limits of one process that several upstreams share: upstreams with the same name and Clock that
+// have the set in their Options are charged to the same limiters. Where their policies state different rates for
 // a limit, the lowest rate and the lowest burst apply to each of them. Limits that a Fleet shares are not in the set.
 // The zero LimitSet is empty and ready for use. It is safe for concurrent use.
 type LimitSet struct {

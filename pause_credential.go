@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// NoCredential is the Credential of a call that brings none, to an upstream whose callers bring their own.
+// NoCredential is the Credential of a call without a credential, to an upstream whose other callers send their own.
 const NoCredential = "none"
 
 // probeInterval is the time between two calls that test whether a pause of all credentials is justified.

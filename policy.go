@@ -194,9 +194,9 @@ func (p *Policy) validateCharges() error {
 		const mend = "set operations of each limit, or remove some limits"
 		switch {
 		case all > mostCharges:
-			errs = append(errs, fmt.Errorf("%d of them count operation %q: want at most %d; %s", all, name, mostCharges, mend))
+			errs = append(errs, fmt.Errorf("%d limits count operation %q: want at most %d; %s", all, name, mostCharges, mend))
 		case shared > mostFleet:
-			errs = append(errs, fmt.Errorf("%d of them that are not local count operation %q: want at most %d; %s", shared, name, mostFleet, mend))
+			errs = append(errs, fmt.Errorf("%d limits that are not local count operation %q: want at most %d; %s", shared, name, mostFleet, mend))
 		}
 	}
 	check(DefaultOperation)
@@ -313,7 +313,8 @@ type Fair struct {
 	PerFlow int // most waiting calls of one flow; 0 means 1,000
 }
 
-// PriorityWeights divide a limit between the priorities while calls of each wait. A share depends on the weight only,
+// PriorityWeights divide a limit between the priorities while calls of each priority wait. A share depends on the
+// weight only,
 // not on the number of flows. 0 means 16, 4 and 1. Each priority then gets four times the share of the next one, and
 // the lowest gets a 21st, so that it never starves.
 type PriorityWeights struct{ High, Normal, Low int }

@@ -100,8 +100,8 @@ func TestAnOperationOfTooManyLimits(t *testing.T) {
 		n    int
 		want string
 	}{
-		{65, `limits: 65 of them count operation "many": want at most 64; set operations of each limit, or remove some limits`},
-		{33, `limits: 33 of them that are not local count operation "many": want at most 32; set operations of each limit, or remove some limits`},
+		{65, `limits: 65 limits count operation "many": want at most 64; set operations of each limit, or remove some limits`},
+		{33, `limits: 33 limits that are not local count operation "many": want at most 32; set operations of each limit, or remove some limits`},
 	} {
 		p.Limits = p.Limits[:c.n]
 		if err := p.Validate(); err == nil || err.Error() != c.want {

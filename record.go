@@ -17,8 +17,8 @@ import (
 //
 // A decision by Try or Acquire is a call of one attempt.
 //
-// A call has no Record while its permit contains everything there is to report, which is the first attempt. So a
-// successful call has one only if a listener wants it (Events.Wanted).
+// A call that succeeds in its first attempt has a Record only if a listener wants it (Events.Wanted), because its
+// permit contains everything to report.
 type Record struct {
 	ID    string            // Call.ID
 	Keys  map[string]string // Call.Keys

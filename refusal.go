@@ -167,8 +167,8 @@ func (r *Refusal) until(b []byte) []byte {
 	return append(append(b, "retry after "...), r.RetryAfter.Round(time.Millisecond).String()...)
 }
 
-// Outcome classifies an attempt within which weir refused another call. It is no evidence about the outer upstream,
-// and the outer call is not retried.
+// Outcome classifies an attempt that failed because weir refused another call within it. The outcome says nothing
+// about the upstream of the outer call, which is not retried.
 func (r *Refusal) Outcome() outcome.Outcome {
 	return outcome.Outcome{
 		Class: outcome.Canceled, Code: string(r.Reason), Undone: true, Unsent: true,
@@ -180,4 +180,4 @@ func (r *Refusal) Outcome() outcome.Outcome {
 var _ outcome.Classifier = (*Refusal)(nil)
 
 // ErrTooMuch means that a call costs more than a limit holds when full: waiting cannot help.
-var ErrTooMuch = errors.New("cost above the burst")
+var ErrTooMuch = errors.New("cost above the limit's capacity")

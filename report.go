@@ -34,7 +34,7 @@ func (p *Permit) ReportAgain(o outcome.Outcome) {
 }
 
 // Answered reports that the response has begun. The rest is a stream and does not count as in flight. The permit must
-// still be reported. Answered is unnecessary if that happens when the response begins.
+// still be reported. Answered is unnecessary if the permit is reported when the response begins.
 func (p *Permit) Answered() {
 	if p.u != nil && p.slot != 0 {
 		p.lands(p.u.clock.Now(), p.sent, &outcome.Outcome{Class: outcome.OK})

@@ -25,7 +25,7 @@ type ErrorView struct {
 	Ago       time.Duration // time since it ended
 }
 
-// Retries returns the summary of retries. It reads all counters, so call it only now and then.
+// Retries returns the summary of retries. It reads all counters, so call it rarely.
 func (u *Upstream) Retries() RetryView {
 	if u.counts == nil {
 		return RetryView{Last: ErrorView{Class: outcome.OK}}

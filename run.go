@@ -404,9 +404,10 @@ func (r *Run) subject() Subject { return subject(r.u, r.plan, r.call.ID, r.call.
 // Do makes a call under the upstream's policy. It waits for its turn, calls fn, and calls it again if a retry is
 // worthwhile and safe. The context of fn ends with the attempt's timeout.
 //
-// Do returns the last attempt's error unchanged if weir decided nothing. It returns a *retry.GaveUpError if a retry
-// was possible and not made. If no attempt was made, it returns a *Refusal, or the cause of ctx's end. If ctx belongs
-// to an attempt of another Do, this one makes a single attempt, and the outer one retries. An error can state its own
+// Do returns the last attempt's error unchanged if that error cannot be retried. It returns a *retry.GaveUpError if a
+// retry was possible but weir did not make it. If no attempt was made, it returns a *Refusal, or the cause of ctx's
+// end. If ctx belongs to an attempt of another Do, the inner Do makes a single attempt, and the outer Do retries. An
+// error can state its own
 // outcome: see outcome.Classifier.
 func Do[T any](ctx context.Context, u *Upstream, c Call, fn func(context.Context) (T, error)) (v T, err error) {
 	var r Run // like Begin, with one copy of c less

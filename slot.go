@@ -25,8 +25,9 @@ type Slot struct {
 	told    sync.WaitGroup // waits for the attempt's report
 }
 
-// Yield gives up the slot. Other calls can have it once free is called, without a lock held. It is for an attempt
-// whose body does not arrive, because the upstream has nothing to do meanwhile. Retake ends it.
+// Yield gives up the slot. The caller must call free, without holding a lock, so that other calls can have the slot.
+// Yield is for an attempt whose body does not arrive: the upstream has nothing to do meanwhile. Retake takes a slot
+// again.
 func (s *Slot) Yield() (free func()) {
 	slot := s.slot
 	s.slot = 0

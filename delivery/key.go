@@ -135,7 +135,7 @@ func (r *Request) CheckTimes(now time.Time) error {
 	case !r.TokenEnds.IsZero() && (r.Expires.IsZero() || r.Expires.After(r.TokenEnds)):
 		return &FieldError{"Weir-Deliver-Before", "is after the expiry of the caller's token"}
 	case !r.Expires.IsZero() && !r.NotBefore.Before(r.Expires):
-		return &FieldError{"Weir-Not-Before", "is not before Weir-Deliver-Before"}
+		return &FieldError{"Weir-Not-Before", "must be earlier than Weir-Deliver-Before"}
 	}
 	return nil
 }

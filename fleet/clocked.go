@@ -15,8 +15,9 @@ type Clocked interface {
 	MeasureClock(ctx context.Context) error
 }
 
-// Overlap is how long after a process became silent a Clocked store may still grant all units of a rolling
-// limit to a process that does not know the store's clock well yet. Meanwhile the silent process uses only
+// Overlap is the time after a process became silent in which a Clocked store may still grant all units of a rolling
+// limit to another process, if that process does not know the store's clock well yet. Meanwhile the silent process
+// uses only
 // units that it had been granted before; see Beat.Late.
 const Overlap = 3 * time.Second
 

@@ -58,15 +58,15 @@ func fills(n, perSecond float64) time.Duration {
 	return time.Duration(min(n/perSecond*float64(time.Second), float64(bucket.Never/4)))
 }
 
-// Warm returns when a store that lost its memory of a group's limits at an instant can grant all of a limit. outage is
+// Warm returns when a store can grant all of a limit, if it lost its memory of the group's limits at since. outage is
 // Options.Outage of the processes.
 func Warm(l *limit.Limit, since time.Time, outage time.Duration) time.Time {
 	at := since.UnixMicro()
 	return (&cold{since: at, until: at + ReservesUnknown(outage).Microseconds()}).warm(l)
 }
 
-// ReservesUnknown returns how long a store that lost its memory reserves the parts that processes may hold, if their
-// Options.Outage is outage.
+// ReservesUnknown returns how long a store that lost its memory reserves the parts of processes whose Options.Outage
+// is outage.
 func ReservesUnknown(outage time.Duration) time.Duration { return max(UnknownFor, outage) }
 
 // warms adjusts the Wait and Reset of a grant of a store that does not know which processes hold parts. Units

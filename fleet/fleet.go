@@ -2,7 +2,7 @@
 // processes that share it. A Fleet is the client in one process. It leases blocks of units and spends them
 // locally. It makes one store request for all callers that wait for the same limits. Each process holds a part
 // of each limit: a fraction that the store reserves for it. It spends its parts while the store is unavailable.
-// Groups of a Fleet make the limiters of package limit. Calls are the business of package weir.
+// Groups of a Fleet make the limiters of package limit. Package weir makes the calls.
 //
 // How a call gets units that it does not have:
 //

@@ -67,8 +67,8 @@ type Member struct {
 	Answer       Standing // to the latest heartbeat; a repeat gets the same
 }
 
-// A Fall records that Part was out before that became less, at At by the supply's clock. By Ends, as many
-// tokens have accrued as the parts had saved; 0 means unknown.
+// A Fall records that parts of the size Part were out until At, by the supply's clock, and fewer afterwards. At Ends,
+// as many tokens have accrued as these parts had saved; 0 means unknown.
 type Fall struct{ Part, At, Ends int64 }
 
 // Stale is a part that expired. A rolling limit may still count the units spent from it.

@@ -10,8 +10,8 @@ import (
 )
 
 // A Store keeps the state of limits that several processes share. It grants units atomically, by its own clock,
-// and counts them once even if a request is repeated. A store only keeps state. Leases, waiting, priorities and
-// outages are the business of Fleet.
+// and counts them once even if a request is repeated. A store only keeps state. Fleet handles leases, waiting,
+// priorities and outages.
 //
 // State belongs to a group, which is an upstream. Within a group there is a cell for each limit and key. An Ask
 // is decided at one instant: each copy of the call gets all of its claims or none.

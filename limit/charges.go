@@ -40,7 +40,8 @@ type entry struct {
 	most    int64 // for a budget: the largest cost that the call can have; 0 unless Cost may change
 }
 
-// Add adds a charge. It merges charges to the same limit and key: separately each could be met, but both never.
+// Add adds a charge. It merges charges to the same limit and key: otherwise each could be granted although the limit
+// can never grant both.
 func (p *Charges) Add(c Charge) {
 	for i := range p.n {
 		if e := p.at(i); e.Registry == c.Registry {
@@ -60,7 +61,8 @@ func (p *Charges) AddAnother(c Charge) {
 	e.Charge, e.limiter, e.held, e.sent, e.most = c, nil, false, false, 0
 }
 
-// AddBudget is AddAnother for a charge to a budget whose Cost is expected. If little is left, the call takes more, up to the
+// AddBudget is AddAnother for a charge to a budget whose Cost is expected. If little is left, the call takes more, up
+// to the
 // largest cost that it can have. A largest cost of 0 is unknown.
 func (p *Charges) AddBudget(c Charge, most int64) {
 	e := p.another()
@@ -93,7 +95,8 @@ func (p *Charges) at(i int) *entry {
 }
 
 // Fit reduces charges that exceed what their limit can hold now, and reports whether there were any. It is for
-// estimated costs, of a call that holds nothing: a limit may shrink while the call waits. Charges to budgets stay, because
+// estimated costs, of a call that holds nothing: a limit may shrink while the call waits. Charges to budgets stay,
+// because
 // a call that may cost more than the budget must not be made.
 func (p *Charges) Fit(now time.Duration) (fitted bool) {
 	for i := range p.n {

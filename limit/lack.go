@@ -24,7 +24,7 @@ var lackWords = [...]string{"", "no_part", "part_too_small", "standby_spent", "p
 // It is empty for LacksNothing.
 func (l Lack) Word() string { return lackWords[min(int(l), len(lackWords)-1)] }
 
-// A Want describes what a call lacked of a shared limit because of the state of the store.
+// A Want describes why a shared limit could not grant a call's units, if the state of the store is the reason.
 type Want struct {
 	Lack  Lack
 	State State
@@ -56,9 +56,9 @@ func (w Want) String() string {
 	case LacksNothing:
 		return ""
 	case LacksMemory:
-		return "the store is cold: it is new or was emptied, has no record of the usage of the limit, and counts it as used up; if it was not used, run weir store init"
+		return "the store is cold: it is new or was emptied, has no record of the usage of the limit, and counts the limit as used up; if nothing was used, run weir store init"
 	case LacksReserved:
-		return fmt.Sprintf("%.3g%% of the limit is or was just reserved for processes that stopped responding, and the store counts it as used", 100*w.Part)
+		return fmt.Sprintf("%.3g%% of the limit is, or was a moment ago, reserved for processes that stopped responding, and the store counts it as used", 100*w.Part)
 	case LacksPart:
 		return fmt.Sprintf("%s, and the call costs more than this process's part of the limit (%.3g%%) can hold: it has to wait for the store", is, 100*w.Part)
 	case LacksQuota:

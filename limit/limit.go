@@ -6,8 +6,9 @@
 // be available. Instants are durations since any fixed moment, of a monotonic clock. Only calendar limits use the
 // wall clock.
 //
-// A bucket is GCRA (the generic cell rate algorithm of ATM, ITU-T I.371): one word stores up to where the supply has
-// been given away, and a decision moves it by compare-and-swap. A rolling limit is a log of grants behind a lock. A
+// A bucket is GCRA (the generic cell rate algorithm of ATM, ITU-T I.371): one word stores the instant up to which
+// units have been granted, and a decision moves it by compare-and-swap. A rolling limit is a log of grants behind a
+// lock. A
 // calendar limit is a count for the present window. A limit that a fleet shares spends what the store has granted to
 // this process (package fleet).
 //
@@ -100,15 +101,15 @@ type Limit struct {
 	// 100 times Rate is allowed. A throttle puts Rate in force for its period. It needs Advertised.
 	Provisional bool
 
-	// Of names a quota of which this limit is one form, for the callers of one plan. When a call is over, its usage
-	// of this limit is charged to the other limits with the same Of too.
+	// Of names a quota that has one limit for each plan. When a call ends, its usage of this limit is also charged to
+	// the other limits with the same Of.
 	Of string
 
 	// If selects the calls that the limit applies to, in addition to Operations.
 	If Match
 }
 
-// Requests is the unit of which every call costs 1.
+// Requests is the unit in which every call costs 1.
 const Requests = "requests"
 
 const (

@@ -116,11 +116,11 @@ func (m *Limiter) Room(now time.Duration, n int64, at time.Duration, c int64) bo
 // Back returns n units of a turn, or all if n is the turn's cost or more (bucket.All). They first pay debts, and then
 // are available to the next call. Units beyond the burst are lost, as in a full bucket. Units of a calendar limit
 // return only to the window from which they were taken. A turn must not be returned twice. Waiting calls are not
-// woken: the caller must kick their queue.
+// woken: the caller must wake their queue.
 func (m *Limiter) Back(now time.Duration, t Turn, n int64) { m.shape().back(now, t, n) }
 
-// Owe charges n units beyond what was taken. They are used already, so the limiter cannot refuse, and later calls
-// wait until they are made up for. Returned units pay for them first. Only Owe charges units that are not available
+// Owe charges n units beyond what was taken. These units are already used, so the limiter cannot refuse them. Later
+// calls wait until the debt is paid. Returned units pay it first. Only Owe charges units that are not available
 // yet. A bucket owes at most 16 bursts. A debt of a rolling limit lasts for its window, of a calendar limit until the
 // window ends. A number below 1 does nothing.
 func (m *Limiter) Owe(now time.Duration, n int64) { m.shape().owe(now, n) }
@@ -129,7 +129,7 @@ func (m *Limiter) Owe(now time.Duration, n int64) { m.shape().owe(now, n) }
 func (m *Limiter) Pause(now, until time.Duration) { m.shape().pause(now, until) }
 
 // Resume ends a pause early. A bucket does not refill during a pause. Waiting calls are not woken: the caller must
-// kick their queue.
+// wake their queue.
 func (m *Limiter) Resume(now time.Duration) { m.shape().lift(now) }
 
 // Look returns the state of the limiter and takes nothing. During concurrent calls, Left may be slightly out of date.

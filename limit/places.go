@@ -24,7 +24,7 @@ type places struct {
 	more   atomic.Pointer[more] // nil for most
 }
 
-// A Turn is what Take gives, for Back. The zero Turn has no units.
+// A Turn identifies units that Take has taken, so that Back can return them. The zero Turn has no units.
 type Turn struct{ bucket.Turn }
 
 // evicted is the value of booked after the limiter was evicted: no place behind it is ever reached.

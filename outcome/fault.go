@@ -27,7 +27,7 @@ func (f Fault) String() string {
 	return ""
 }
 
-// InternalError is the code of an attempt that failed because of this side.
+// InternalError is the code of an attempt that failed because of weir or the program, not because of the upstream.
 const InternalError = "INTERNAL_SERVER_ERROR"
 
 // Fault returns the kind of the error.

@@ -93,7 +93,7 @@ func (s *Store) beatOnce(ctx context.Context, w *work, r *roster, b *fleet.Beat)
 }
 
 // errRough makes a beat wait: the bounds of the clock are too wide.
-var errRough = errors.New("the table's clock is being learned")
+var errRough = errors.New("the table's clock is not measured yet")
 
 func holdsParts(m *membership) bool {
 	for _, o := range m.Rows {

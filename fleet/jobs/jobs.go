@@ -83,7 +83,7 @@ type CapacityError struct {
 }
 
 func (e *CapacityError) Error() string {
-	return fmt.Sprintf("%s: %d jobs are active after a wait of %v, and another may start below %d of %d (%d left below the threshold, %d below the maximum): wait for one to end, or raise the threshold",
+	return fmt.Sprintf("%s: %d jobs are active after a wait of %v, and another may start only while fewer than %d of at most %d are active (%d left below the threshold, %d below the maximum): wait for a job to end, or raise the threshold",
 		Code, e.Current, e.Waited.Round(time.Millisecond), e.Threshold, e.Max, e.Available, e.Left)
 }
 

@@ -52,8 +52,10 @@ type Record struct{ Name, Expr string }
 
 // Records returns the recording rules that alerts read.
 //
-// A bad call failed, was throttled, or got no permit because the breaker was open or the bound of attempts in flight was reached.
-// A call that a limit refused is not bad: other metrics show whose limit that is. Refusals are counted by attempt, and calls
+// A bad call failed, was throttled, or got no permit because the breaker was open or the bound of attempts in flight
+// was reached.
+// A call that a limit refused is not bad: other metrics show whose limit that is. Refusals are counted by attempt,
+// and calls
 // without an attempt by call. The smaller number of the two counts, written as (a + b - |a - b|) / 2.
 func Records() []Record {
 	all := []Record{{"weir:breakers_not_closed:sum", `sum by (job, upstream) (weir_breakers{state!="closed"})`}}
@@ -76,7 +78,8 @@ func burns(times float64, long, short string, most int) string {
 	return fmt.Sprintf("%s > %.4g and %s > %.4g and weir:calls_bad:increase%s > %d", bad(long), times*budget, bad(short), times*budget, long, most)
 }
 
-// share is the condition that the series of one kind have at least a share of a counter's increase, if that is more than 20.
+// share is the condition that the series of one kind have at least a share of a counter's increase, if that is more
+// than 20.
 func share(metric, kind, w, of string) string { return shareOf(metric+"{"+kind+"}", metric, w, of) }
 
 // shareOf is share for the series that a selector selects.
@@ -155,7 +158,7 @@ func socketAlerts() []Alert {
 		{Name: "WeirConnectionsFull", For: 5 * time.Minute, Severity: ticket,
 			Expr:    "max by (job, upstream) (weir_ws_connections / weir_ws_connections_max) > 0.9",
 			Summary: "The bound on open WebSockets to {{ $labels.upstream }} is almost reached",
-			Text:    "A process has {{ $value | humanizePercentage }} of the connections that it may have. Beyond 100%, callers get 429."},
+			Text:    "A process has {{ $value | humanizePercentage }} of its maximum connections. At 100%, new connections get 429."},
 		{Name: "WeirConnectionsLost", For: 5 * time.Minute, Severity: page,
 			Expr:    shareOf(`weir_ws_closed_total{code="1013"}`, "weir_ws_closed_total", "5m", "0.5"),
 			Summary: "{{ $labels.upstream }} drops its WebSockets",
@@ -180,7 +183,7 @@ func sharedAlerts() []Alert {
 		{Name: "WeirPartReserved", For: 2 * time.Minute, Severity: ticket,
 			Expr:    "max by (job, upstream) (weir_fleet_unresponsive_part - weir_fleet_unknown_part) > 0.1",
 			Summary: "Part of each limit of {{ $labels.upstream }} is reserved for processes that stopped responding",
-			Text:    "{{ $value | humanizePercentage }} of the limits has not been available for two minutes: processes are killed again and again, or are cut off from the store."},
+			Text:    "{{ $value | humanizePercentage }} of the limits has not been available for two minutes: processes are repeatedly killed, or cannot reach the store."},
 		{Name: "WeirDeliveriesWaiting", For: 5 * time.Minute, Severity: ticket,
 			Expr:    "max by (job, upstream) (weir_delivery_waiting_oldest_seconds) > 3600",
 			Summary: "Deliveries to {{ $labels.upstream }} wait for more than an hour",
@@ -201,12 +204,12 @@ func modelAlerts(o Options) []Alert {
 		{Name: "WeirSpendingHigh", For: 2 * time.Minute, Severity: ticket,
 			Expr:    "max by (job, upstream, limit) (weir_budget_spent_dollars / weir_budget_dollars) > 0.8",
 			Summary: "The budget {{ $labels.limit }} of {{ $labels.upstream }} is almost spent",
-			Text:    "{{ $value | humanizePercentage }} of the dollars of its window are spent, by the key that spent most."},
+			Text:    "The key that spent most has spent {{ $value | humanizePercentage }} of the budget of this window."},
 		{Name: "WeirSpendingStopped", Severity: ticket, Page: "spending-high.md",
 			Expr: "max by (job, upstream, limit) (weir_budget_spent_dollars / weir_budget_dollars) >= 1 or sum by (job, upstream, limit) (increase(weir_decisions_total{decision=\"quota_exhausted\"}[5m])) > 0" +
 				" and on (job, upstream, limit) max by (job, upstream, limit) (weir_budget_dollars)",
 			Summary: "The budget {{ $labels.limit }} of {{ $labels.upstream }} is spent",
-			Text:    "Calls that need it are refused until its window ends."},
+			Text:    "weir refuses calls that are charged to it until its window ends."},
 		{Name: "WeirChainDown", For: time.Minute, Severity: page,
 			Expr:    "min by (job, instance, upstream) (weir_llm_tier_open) > 0",
 			Summary: "No model of {{ $labels.upstream }} can be called",
@@ -216,7 +219,7 @@ func modelAlerts(o Options) []Alert {
 		all = append(all, Alert{Name: "WeirCostHigh", Severity: ticket,
 			Expr:    fmt.Sprintf("sum by (job) (increase(weir_llm_spent_total[1h])) > %g", o.Cost),
 			Summary: "Models cost {{ $value | humanize }} in the last hour",
-			Text:    fmt.Sprintf("That is more than the %g configured per hour. Callers are not affected.", o.Cost)})
+			Text:    fmt.Sprintf("The configured threshold is %g per hour. Callers are not affected.", o.Cost)})
 	}
 	return all
 }

@@ -36,7 +36,8 @@ func Prometheus(o Options) []byte {
 	return b.Bytes()
 }
 
-// Alertmanager returns a configuration with inhibitions of alerts that another alert implies. The user must replace its receiver.
+// Alertmanager returns a configuration with inhibitions of alerts that another alert implies. The user must replace
+// its receiver.
 func Alertmanager() []byte {
 	var b bytes.Buffer
 	fmt.Fprintln(&b, heading)
@@ -51,7 +52,7 @@ receivers:
 - name: people
   webhook_configs:
   - url: http://127.0.0.1:9095/
-# One fault is told of once.
+# Each fault is reported once.
 inhibit_rules:
 `)
 	follows := followed()

@@ -75,9 +75,9 @@ func (a *advice) limit(r *weir.Refusal) {
 	field := "limits." + r.Limit
 	switch why := r.Levels; {
 	case len(why) > 0 && r.Key != "":
-		a.say(field, "each key has its own units at this rate: raise the rate, give this caller a larger plan, or make the caller send less")
+		a.say(field, "the rate applies to each key separately: raise it, give this caller a larger plan, or make the caller send less")
 	default:
-		a.say(field, "raise its rate if the upstream allows more; a larger burst helps only if calls arrive in groups")
+		a.say(field, "raise the rate if the upstream allows more; a larger burst helps only if calls arrive in groups")
 	}
 	switch {
 	case a.message:
@@ -91,7 +91,7 @@ func (a *advice) limit(r *weir.Refusal) {
 
 // dear adds advice for a call that costs more than its limit can ever hold.
 func (a *advice) dear(r *weir.Refusal) {
-	a.say("limits."+r.Limit, "the call costs more units than the limit can hold (%d): raise its burst, or make the call smaller", r.Level.Full)
+	a.say("limits."+r.Limit, "the call costs more units than the limit can hold (%d): raise the burst of the limit, or make the call smaller", r.Level.Full)
 }
 
 // tooDear reports whether the call costs more than its limit can hold.
@@ -110,7 +110,7 @@ func (a *advice) quota(r *weir.Refusal) {
 		field = "limits." + r.Limit
 	}
 	if at := r.ResetAt(); !at.IsZero() {
-		a.say(field, "the quota is used up until %s: raise it, or spread the calls over its window", at.Format(time.RFC3339))
+		a.say(field, "the quota is used up until %s: raise the quota, or spread the calls over its window", at.Format(time.RFC3339))
 		return
 	}
 	a.say(field, "the quota is used up: ask for a higher one, or spread the calls over its window")

@@ -50,13 +50,13 @@ var cases = []struct {
 }{
 	{"a rate", func(p *weir.Policy) { p.Limits, p.MaxWait = []limit.Limit{calls.Rate("put", 1, 10*time.Second, 1)}, -1 },
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
-		why.Refused, []string{"refused by weir: rate_limited", "* limit put", "cost 1, left 0 of 1 requests", "weir.yaml:api.limits.put", "raise its rate", "max_wait (weir.yaml:api.max_wait)"},
+		why.Refused, []string{"refused by weir: rate_limited", "* limit put", "cost 1, left 0 of 1 requests", "weir.yaml:api.limits.put", "raise the rate", "max_wait (weir.yaml:api.max_wait)"},
 		[]string{"refused by weir: rate_limited", "* limit put", "the store does not answer, and this process's part of the limit (100%) does not have enough units yet", "weir status shows the state of the store; store.without"}},
 	{"a rate of a key", func(p *weir.Policy) {
 		p.Limits, p.MaxWait = []limit.Limit{calls.Scoped(calls.Rate("each", 1, 10*time.Second, 1), "tenant")}, -1
 	},
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
-		why.Refused, []string{"key: tenant=acme", "limit each of acme", "each key has its own units at this rate"},
+		why.Refused, []string{"key: tenant=acme", "limit each of acme", "the rate applies to each key separately"},
 		[]string{"key: tenant=acme", "limit each of acme", "does not have enough units yet", "store.without"}},
 	{"too dear", func(p *weir.Policy) { p.Limits = []limit.Limit{calls.Rate("put", 1, 10*time.Second, 1)} },
 		func(_ *testing.T, u *weir.Upstream) {

@@ -102,7 +102,7 @@ var limitFields = []field[pace]{
 	one("unit", unit, func(l *pace) *string { return &l.Unit }, limit.Requests,
 		"`bytes` counts request bodies with a known length; `tokens` and its parts count language model usage, `usd` its cost (docs/how-to/limit-spending.md). Decision callers report any unit."),
 	one("hold", named[limit.Hold]("learned or most"), func(l *pace) *limit.Hold { return &l.Hold }, "learned",
-		"With `unit: usd`, the amount that a call reserves until its cost is known: the expected cost, or with `most` the largest possible cost."),
+		"With `unit: usd`, the amount that a call holds until its cost is known: the expected cost, or with `most` the largest possible cost."),
 	one("scope", word, func(l *pace) *string { return &l.Scope }, "one for all", "Scope in `keys`; each value has a separate limit."),
 	one("shape", named[limit.Shape]("bucket, rolling or fixed"), func(l *pace) *limit.Shape { return &l.Shape }, "bucket, or fixed with `every`",
 		"How the upstream counts. `bucket`: burst + rate x t in any interval t. `rolling`: the amount in any window of the period. `fixed`: `amount` per calendar window."),

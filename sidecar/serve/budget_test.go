@@ -273,7 +273,7 @@ func TestBudgetRefusalsSaySpentOrHeldOrUnpriced(t *testing.T) {
 			synctest.Wait()
 		}
 		resp, body = ask("claude-sonnet-4", "hi")
-		check("held", resp, body, 429, "1.39997 USD are not spent, and calls in flight hold 1.20", "; the call needs 0.60", "retry after")
+		check("held", resp, body, 429, "1.39997 USD are not spent, but calls in flight hold 1.20", "; the call needs 0.60", "retry after")
 		if strings.Contains(body, "is spent") || resp.Header.Get("X-Should-Retry") == "false" || resp.Header.Get("X-Weir-Refused") != "rate_limited" {
 			t.Errorf("held: %v %s", resp.Header, body)
 		}

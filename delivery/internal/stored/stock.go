@@ -32,11 +32,11 @@ var ErrBound = errors.New("the bound is reached")
 // cannot fill the store alone.
 func Fits(tenant string, own, all, most Stock) error {
 	if half := (Stock{max(1, most.N/2), most.Bytes / 2}); tenant != "" && own.exceeds(half) {
-		return fmt.Errorf("%w: %w: with this one, it would have %d with %d MiB; at most %d with %d MiB are allowed, half of the total (max_stored, max_size)",
+		return fmt.Errorf("%w: %w: with this delivery, the caller would have %d deliveries with %d MiB; at most %d with %d MiB are allowed, half of the total (max_stored, max_size)",
 			delivery.ErrShare, ErrBound, own.N, own.Bytes>>20, half.N, half.Bytes>>20)
 	}
 	if all.exceeds(most) {
-		return fmt.Errorf("%w: %w: with this one, %d deliveries with %d MiB would be stored; at most %d with %d MiB are allowed (max_stored, max_size)",
+		return fmt.Errorf("%w: %w: with this delivery, %d deliveries with %d MiB would be stored; at most %d with %d MiB are allowed (max_stored, max_size)",
 			delivery.ErrFull, ErrBound, all.N, all.Bytes>>20, most.N, most.Bytes>>20)
 	}
 	return nil
