@@ -61,7 +61,7 @@ The exit status is 1 if an expectation of a story does not hold, and 2 if a file
 	f.StringVar(&s.replay, "replay", "", "replay the calls in `FILE`: an access log, or weir's log with log: attempts; - for standard input")
 	f.StringVar(&s.against, "against", "", "with --search or --replay, also simulate the configuration `FILE`")
 	f.BoolVar(&s.json, "json", false, "print JSON")
-	f.StringVar(&s.html, "html", "", "also write the results as a page to `FILE`")
+	f.StringVar(&s.html, "html", "", "also write a page to `FILE`")
 	for _, name := range []string{"config", "against"} {
 		_ = c.MarkFlagFilename(name, "yaml", "yml") // the flags exist
 	}

@@ -308,11 +308,16 @@ func (x *Replayed) HTML(p *webpage.Page) {
 		list(p, "Assumed", u.Assumed, "; ")
 		list(p, "Not played", u.NotPlayed, ", ")
 		p.WriteString(`<div class="short">`)
+		columns := []string{"Calls", "answered", "sent", "refused", "throttled", "failed", "wait p50", "wait p99", "paid, USD"}
+		if !u.paid() {
+			columns = columns[:len(columns)-1]
+		}
 		for _, row := range u.rows() {
-			p.Table(row.title(), "Calls", "answered", "sent", "refused", "throttled", "failed", "wait p50", "wait p99")
+			p.Table(row.title(), columns...)
 			for _, f := range row.Flows {
 				p50, p99 := f.waited()
-				p.Row(f.Way, f.Answered, f.Sent, f.Refused, f.Throttled, f.Failed, p50, p99)
+				cells := []any{f.Answered, f.Sent, f.Refused, f.Throttled, f.Failed, p50, p99, f.dollars()}
+				p.Row(f.Way, cells[:len(columns)-1]...)
 			}
 			p.EndTable()
 		}

@@ -40,6 +40,7 @@ type Replay struct {
 
 	begun   bool
 	running int // calls in progress
+	most    int // the bound of running; 0 means mostRunning
 	world   *sim.World
 	servers map[string]*server
 	counts  Replayed
@@ -186,6 +187,7 @@ func (r *Replay) play(batch []*entry, rec *Recording) error {
 		}
 	}
 	r.counts.Calls += len(calls)
+	most := cmp.Or(r.most, mostRunning)
 	var tooMany error
 	r.world.Go(func() {
 		for _, e := range calls {
@@ -195,8 +197,8 @@ func (r *Replay) play(batch []*entry, rec *Recording) error {
 				if l == nil {
 					continue
 				}
-				if r.running++; r.running > mostRunning {
-					tooMany = fmt.Errorf("%s:%d: more than %d calls wait at the same time, at %s: set a shorter max_wait, or replay one upstream with --upstream", rec.name, e.line, mostRunning, stamp(e.at))
+				if r.running++; r.running > most {
+					tooMany = fmt.Errorf("%s:%d: more than %d calls wait at the same time, at %s: set a shorter max_wait, or replay one upstream with --upstream", rec.name, e.line, most, stamp(e.at))
 					return
 				}
 				row := s.row(e.client)
@@ -305,7 +307,7 @@ func (s *server) record(e *entry) {
 		if !e.attempt {
 			continue
 		}
-		if f.attempt(e.class); answers(e.class) {
+		if f.attempt(e.class, e.usage); answers(e.class) {
 			f.Answered++
 		}
 	}
@@ -347,7 +349,7 @@ func (r *Replay) call(s *server, l *lane, e *entry, flows []*Flow) {
 			err = &refused{o}
 		}
 		for _, f := range flows {
-			f.attempt(class)
+			f.attempt(class, e.usage)
 		}
 		return struct{}{}, err
 	})

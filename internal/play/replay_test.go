@@ -192,6 +192,59 @@ func TestReplayPlaysCallsThatWaitedOrWereRefused(t *testing.T) {
 	}
 }
 
+// The cost of answers is reported in dollars, for each tenant and configuration. Refused calls cost nothing.
+func TestReplayReportsDollarsPaid(t *testing.T) {
+	t.Parallel()
+	priced := func(tenant, class string, at ...time.Duration) string {
+		return strings.ReplaceAll(weirLog(tenant, class, at...), `"key"`, `"usage":{"usd":250000},"key"`)
+	}
+	seconds := every(time.Second, 0, 10*time.Second)
+	log := priced("a", "ok", seconds...) + priced("b", "ok", seconds[0]) + weirLog("b", "ok", seconds[1]) + priced("b", "rejected", seconds[2])
+	budget := []limit.Limit{{Name: "day", Shape: limit.Calendar, Unit: limit.USD, Rate: bucket.Rate{Amount: 1_000_000}, Every: bucket.Day, Scope: "tenant"}}
+	x := replay(t, log, way("free", weir.Policy{}), way("budget", weir.Policy{Limits: budget, MaxWait: -1}))
+	u := x.Upstreams[0]
+	for i, want := range []string{"2.75 2.75 1.25", "2.50 2.50 1.00", "0.2500 0.2500 0.2500"} {
+		f := append([]*play.Row{u.Total}, u.Clients...)[i].Flows
+		got := fmt.Sprintf("%v %v %v", *f[0].PaidUSD, *f[1].PaidUSD, *f[2].PaidUSD)
+		for _, text := range strings.Fields(want) {
+			if !strings.Contains(x.Text(), " "+text+"\n") {
+				t.Errorf("%s is missing in %s", text, x.Text())
+			}
+		}
+		if want = strings.NewReplacer("50 ", "5 ", "1.00", "1", "0.2500", "0.25", "2.50", "2.5").Replace(want); got != want {
+			t.Errorf("row %d: got %s, want %s", i, got, want)
+		}
+	}
+	for line := range strings.Lines(x.Text()) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if x := replay(t, weirLog("a", "ok", 0), way("file", weir.Policy{})); strings.Contains(x.Text()+asJSON(t, x), "paid") {
+		t.Errorf("a recording without costs: %s", x.Text())
+	}
+}
+
+// The number of calls in progress is bounded, for all configurations together.
+func TestReplayBoundsCallsInProgress(t *testing.T) {
+	t.Parallel()
+	log := strings.ReplaceAll(weirLog("a", "ok", every(10*time.Millisecond, 0, 6*time.Second)...), `"took":0.05`, `"took":9`)
+	rec, err := play.NewRecording("log", strings.NewReader(log), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &play.Replay{Seed: 1, Ways: []play.ReplayWay{way("one", weir.Policy{}), way("two", weir.Policy{})}}
+	r.BoundRunning(1000)
+	x, err := r.Play(t.Context(), rec)
+	const want = "log:501: more than 1000 calls wait at the same time, at 2026-11-30 11:59:56: "
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, %v\nwant %q", x, err, want)
+	}
+	if play.MostRunning != 100_000 {
+		t.Errorf("usually the bound is %d, want 100,000", play.MostRunning)
+	}
+}
+
 func access(before string, at time.Duration, request string, status int) string {
 	return fmt.Sprintf("%s - - [%s] \"%s\" %d 5 \"-\" \"curl/8 \\\"x\\\"\"\n", before, noon.Add(at).Format("02/Jan/2006:15:04:05 -0700"), request, status)
 }

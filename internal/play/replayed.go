@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -57,14 +58,18 @@ type Flow struct {
 	Failed    int      `json:"failed"`      // attempts that failed
 	WaitP50   *float64 `json:"wait_p50_ms"` // waits of all calls before and between attempts; null for "recorded"
 	WaitP99   *float64 `json:"wait_p99_ms"`
+	PaidUSD   *float64 `json:"paid_usd,omitempty"` // for successful attempts; null if the recording has no costs in dollars
 
 	waits histogram
+	paid  int64 // in the unit limit.USD
 }
 
-// attempt counts an attempt.
-func (f *Flow) attempt(c outcome.Class) {
+// attempt counts an attempt, and the cost of a successful one.
+func (f *Flow) attempt(c outcome.Class, usage map[string]int64) {
 	f.Sent++
 	switch c {
+	case outcome.OK:
+		f.paid += usage[limit.USD]
 	case outcome.Throttled:
 		f.Throttled++
 	case outcome.Failed, outcome.Unknown:
@@ -85,6 +90,9 @@ func (r *Row) finish(ways []string, s *server) *Row {
 	r.Flows = nil
 	for i, f := range r.flows {
 		f.Way = ways[i]
+		if s.billed[limit.USD] {
+			f.PaidUSD = new(float64(f.paid) / 1e6)
+		}
 		if i > 0 {
 			if s.lanes[i-1] == nil {
 				continue
@@ -196,12 +204,20 @@ func (u *ReplayedUpstream) text() string {
 	if len(u.NotPlayed) > 0 {
 		b.WriteString(Wrap("", "not played: "+strings.Join(u.NotPlayed, ", ")) + "\n")
 	}
-	fmt.Fprintf(&b, "\n%-18s%9s%9s%9s%10s%8s%9s%8s\n", "", "answered", "sent", "refused", "throttled", "failed", "wait p50", "p99")
+	width, paid := 16, ""
+	if u.paid() {
+		width, paid = 10, "paid USD"
+	}
+	line := func(cells ...any) {
+		b.WriteString(strings.TrimRight(fmt.Sprintf("  %-*s%9v%8v%8v%10v%7v%9v%8v%9v", append([]any{width}, cells...)...), " ") + "\n")
+	}
+	b.WriteString("\n")
+	line("", "answered", "sent", "refused", "throttled", "failed", "wait p50", "p99", paid)
 	for _, row := range u.rows() {
 		b.WriteString(row.title() + "\n")
 		for _, f := range row.Flows {
 			p50, p99 := f.waited()
-			fmt.Fprintf(&b, "  %-16s%9d%9d%9d%10d%8d%9s%8s\n", short(f.Way, 16), f.Answered, f.Sent, f.Refused, f.Throttled, f.Failed, p50, p99)
+			line(short(f.Way, width), f.Answered, f.Sent, f.Refused, f.Throttled, f.Failed, p50, p99, f.dollars())
 		}
 	}
 	return b.String()
@@ -221,6 +237,20 @@ func (f *Flow) waited() (p50, p99 string) {
 		return "-", "-"
 	}
 	return wait(*f.WaitP50), wait(*f.WaitP99)
+}
+
+// paid reports whether the recording has costs in dollars.
+func (u *ReplayedUpstream) paid() bool { return u.Total.Flows[0].PaidUSD != nil }
+
+// dollars formats the paid dollars; "" if they are unknown.
+func (f *Flow) dollars() string {
+	switch {
+	case f.PaidUSD == nil:
+		return ""
+	case *f.PaidUSD < 1:
+		return fmt.Sprintf("%.4f", *f.PaidUSD)
+	}
+	return fmt.Sprintf("%.2f", *f.PaidUSD)
 }
 
 // wait formats a wait in milliseconds.
