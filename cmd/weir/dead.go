@@ -135,7 +135,7 @@ func newDeadList(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List dead letters",
-		Long:  "List dead letters, the most recently accepted first. With --queue, print how many messages are in a dead letter queue of SQS.",
+		Long:  "List dead letters, the most recently accepted first.",
 		Example: `  weir dead list --upstream hooks
   weir dead list --older 24h --json`,
 	}
@@ -144,7 +144,7 @@ func newDeadList(w world) *cobra.Command {
 	oldest := c.Flags().Bool("oldest", false, "list the oldest first, of all upstreams")
 	most := c.Flags().Int("limit", 100, "list at most `N`; 0 for all")
 	asJSON := c.Flags().Bool("json", false, "print one JSON object per line")
-	queue := c.Flags().String("queue", "", "print the number of messages in the dead letter queue of the SQS queue at `URL`, and when they were last moved back")
+	queue := c.Flags().String("queue", "", "print the number of messages in the dead letter queue of the SQS queue at `URL`, and the last move back")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *queue != "" {
 			if err := onlyWithQueue(c, nil, "json"); err != nil {

@@ -15,7 +15,7 @@ func newInit(w world) *cobra.Command {
 		Use:   "init [PRESET]",
 		Short: "Write a commented weir.yaml for a preset",
 		Long: `Write a commented weir.yaml for a preset. "weir presets" lists the presets. Without PRESET, write a weir.yaml for any HTTP API.
-The command does not change an existing file.`,
+An existing file stays unchanged.`,
 		Example: `  weir init openai
   weir init s3 --config s3.yaml`,
 		ValidArgsFunction: completePreset,

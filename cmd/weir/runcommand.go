@@ -15,7 +15,7 @@ func newRun(w world) *cobra.Command {
 		Use:   "run [FLAGS] -- COMMAND [ARG...]",
 		Short: "Run a command whose calls stay within limits",
 		Long: `Run a command, and keep its calls to APIs within their limits. Environment variables direct the command to a proxy, and
-make it trust a certificate authority that exists only for this run. weir decrypts, limits and retries calls to the hosts of upstreams.
+to a certificate authority of this run. weir decrypts, limits and retries calls to the hosts of upstreams.
 It does not read connections to other hosts. Without --config, every preset with hosts is an upstream: "weir presets github" shows one.
 
 weir exits with the status of the command, or with 128 plus the number of the signal that ended it. If calls waited, weir
@@ -36,7 +36,7 @@ prints one line on standard error with the reasons. All runs of a user on a mach
 	f := c.Flags()
 	f.SetInterspersed(false)
 	presets := f.StringArray("preset", nil, "use `PRESET` for its hosts, instead of any other preset; may be repeated")
-	through := f.StringArray("through", nil, "do not decrypt connections to `HOST`, for example because the command pins its certificate; may be repeated")
+	through := f.StringArray("through", nil, "do not decrypt connections to `HOST`, for example if the command pins its certificate; may be repeated")
 	name := f.String("run", "", "`NAME` of the run; runs with the same name share one budget")
 	budget := f.String("budget", "", "let the run use at most `AMOUNTS` in 24 hours: \"5 USD, 500 calls, 2000000 tokens\"")
 	quiet := f.Bool("quiet", false, "print no summary")

@@ -55,7 +55,7 @@ The exit status is 1 if an expectation of a story does not hold, and 2 if a file
 	f := c.Flags()
 	f.StringVar(&s.config, "config", "weir.yaml", "configuration `FILE`")
 	f.StringVar(&s.upstream, "upstream", "", "only the `UPSTREAM` with this name")
-	f.Uint64Var(&s.seed, "seed", 1, "`NUMBER` that seeds the random generator; the same seed gives the same result")
+	f.Uint64Var(&s.seed, "seed", 1, "`NUMBER` that seeds the random generator")
 	f.IntVar(&s.seeds, "seeds", 1, "check expectations with this `NUMBER` of seeds")
 	f.BoolVar(&s.search, "search", false, "search for the shortest stall from which calls do not recover")
 	f.StringVar(&s.replay, "replay", "", "replay the calls in `FILE`: an access log, or weir's log with log: attempts; - for standard input")
