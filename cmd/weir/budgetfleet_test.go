@@ -80,7 +80,7 @@ func (s *spender) begin(t *testing.T, m *member, text string) (ended chan int) {
 	return ended
 }
 
-const heldByOthers = "1.50 USD are not spent, and calls in flight hold 1.00"
+const heldByOthers = "1.50 USD are not spent, but calls in flight hold 1.00"
 
 // A call of one process waits for the call of another, and proceeds when that was cheap. A spent budget refuses the calls of
 // both.

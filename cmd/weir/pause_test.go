@@ -135,11 +135,11 @@ func TestOrdersThatCannotBe(t *testing.T) {
 		"pause":                          "UPSTREAM is missing",
 		"pause up down":                  `unexpected argument "down"`,
 		"resume up -for 5m":              "unknown flag --for",
-		"pause up -limit-key a":          "needs limit",
+		"pause up -limit-key a":          "also set limit",
 		"pause up -limit call":           `limit "call": unknown limit; want one of calls`,
 		"pause down":                     `unknown upstream "down"`,
 		"resume -limit calls -for 5m up": "unknown flag --for",
-		"pause up -pool a -limit b":      "name at most one of them",
+		"pause up -pool a -limit b":      "set at most one of them",
 	} {
 		out, complaint, err := s.order(t, strings.Fields(args)...)
 		if err == nil || !strings.Contains(complaint+err.Error(), says) || out != "" {
