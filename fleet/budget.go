@@ -66,14 +66,16 @@ func (p *lease) noteHold(now time.Duration, all, n int64, m Mark) {
 	}
 }
 
-// Held returns how many units calls in flight of all processes hold, with the units that processes keep for an outage, by the latest response of the store.
+// Held returns how many units calls in flight of all processes hold, with the units that other processes keep for an
+// outage, by the latest response of the store. Look counts the units that this process keeps as left.
 func (p *lease) Held(now time.Duration) int64 {
+	own := p.held(now) + p.spareable(now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now > p.holds.at+heldFor {
 		return 0
 	}
-	return p.holds.all
+	return max(0, p.holds.all-own)
 }
 
 // Spent reports that a call has spent n units of a turn. Units that return to the budget are not spent.
