@@ -226,7 +226,7 @@ func TestCostAboveTheBurstIsToldApart(t *testing.T) {
 	l.Unit = "tokens"
 	u := open(t, steady(l), weir.Options{})
 	_, err := weir.Do(background, u, weir.Call{Cost: map[string]int64{"tokens": 11}}, answers(nil).call)
-	if !errors.Is(err, weir.ErrTooMuch) || !strings.Contains(err.Error(), "costs 11 tokens and limit tokens holds 10") {
+	if !errors.Is(err, weir.ErrTooMuch) || !strings.Contains(err.Error(), "costs 11 tokens, and limit tokens holds at most 10") {
 		t.Errorf("got %v, want ErrTooMuch with the figures", err)
 	}
 	if _, d := try(u, weir.Call{Cost: map[string]int64{"tokens": 11}}); d.Allowed || d.RetryAfter != weir.Never {
