@@ -19,9 +19,8 @@ var loaders = []string{"script", "link", "img", "image", "iframe", "object", "em
 
 // A checkedPage is a page that a test has parsed.
 type checkedPage struct {
-	text     string              // of the page, without its style sheet
-	elements map[string]int      // by name
-	columns  map[string][]string // headers of the tables, by caption
+	text     string         // of the page, without its style sheet
+	elements map[string]int // by name
 }
 
 // simPageOf runs weir sim --html, and checks what holds for each page: it is well formed, has a title and headings, loads nothing,
