@@ -19,7 +19,7 @@ func TestServeAcceptsRemovedFieldsWithWarning(t *testing.T) {
 			t.Errorf("got %v, want field %s and what to use instead", line, field)
 		}
 	}
-	check("traces.jaeger", "Jaeger's own page")
+	check("traces.jaeger", "look up traces in Jaeger")
 	write(t, file, "http://127.0.0.1:1", `store: {memory: true, coast: 1s}`)
 	s.reload <- os.Interrupt
 	check("store.coast", "store.outage")
