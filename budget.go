@@ -26,7 +26,7 @@ func tooDear(r *Refusal, cost int64) error {
 	return dearError(b.String())
 }
 
-// budget appends what is left of the budget that refused: either it is spent, or calls in flight hold the rest.
+// budget appends the state of the budget that refused: either it is spent, or calls in flight hold the rest.
 func (r *Refusal) budget(b []byte) []byte {
 	if !r.Rule.IsBudget() || r.Want.Lack != limit.LacksNothing {
 		return b

@@ -119,7 +119,7 @@ func TestFleetBudgetHoldOfKilledProcessIsSpentAfterTenMinutes(t *testing.T) {
 	}
 }
 
-// In random histories of three processes, nothing is held after all calls have ended, and the spent amount is the sum of
+// In random histories of three processes, no units are held after all calls have ended, and the spent amount is the sum of
 // their costs.
 func TestFleetBudgetSpendsTheSumOfCosts(t *testing.T) {
 	seed := rand.Uint64()
@@ -258,7 +258,7 @@ func (u *unreliable) Take(ctx context.Context, a *fleet.Ask) error {
 // losses are what may happen to a request that gets no answer.
 var losses = []string{"lost request", "lost answer", "late request"}
 
-// What a process returns, and what the store granted to it, reaches the budget once, also if requests get no answer.
+// Units that a process returns, and units that the store granted to it, reach the budget once, also if requests get no answer.
 func TestFleetBudgetReturnsAfterRequestsWithoutAnswer(t *testing.T) {
 	for name, l := range sharedBudgets {
 		for _, loss := range losses {

@@ -331,7 +331,7 @@ func (q *queue) responded() {
 
 // takePending moves pending settlements into a request, with the rule and windows in force now. A settlement
 // may be older than a change of the limit. While the store fails, only debts are moved: returned units of a
-// request without a response are lost after repeatFor. takePending also returns what was returned before.
+// request without a response are lost after repeatFor. takePending also returns p.back as it was before.
 func (p *lease) takePending(now time.Duration, to []Settlement, failing bool) ([]Settlement, returned) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

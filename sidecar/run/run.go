@@ -81,7 +81,7 @@ type running struct {
 }
 
 // begin starts everything that the command needs.
-func begin(o Options) (begun *running, err error) {
+func begin(o Options) (_ *running, err error) {
 	r := &running{Options: o}
 	if err = r.name(); err != nil {
 		return nil, err
