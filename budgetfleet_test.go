@@ -258,7 +258,8 @@ func (u *unreliable) Take(ctx context.Context, a *fleet.Ask) error {
 // losses are what may happen to a request that gets no answer.
 var losses = []string{"lost request", "lost answer", "late request"}
 
-// Units that a process returns, and units that the store granted to it, reach the budget once, also if requests get no answer.
+// Units that a process returns, and units that the store granted to it, reach the budget once, also if requests get no
+// answer.
 func TestFleetBudgetReturnsAfterRequestsWithoutAnswer(t *testing.T) {
 	for name, l := range sharedBudgets {
 		for _, loss := range losses {
