@@ -5,7 +5,7 @@ type Metric string
 
 const (
 	RateLimitErrors     Metric = "RateLimitErrors"                // attempts that the upstream throttled
-	RetryAttempts       Metric = "RetryAttempts"                  // attempts that failed and are repeated
+	RetryAttempts       Metric = "RetryAttempts"                  // attempts after the first of a call
 	RetryExhausted      Metric = "RetryExhausted"                 // calls that were given up
 	APICallCount        Metric = "APICallCount"                   // attempts that ended
 	Acquisitions        Metric = "RateLimiterAcquisitions"        // attempts that were allowed

@@ -181,39 +181,39 @@ type section struct {
 var sections = []section{
 	{"Waits in headers", "The first header with a readable value counts, regardless of status. If it has several lines or values, the longest counts. `*` stands for any prefix. Such names match in any spelling: `Retry-After`, `RetryAfter`.", false, func(r *Row) bool { return r.Place == Header && r.Means == Wait }},
 	{"Advice in headers", "`true` or `false`.", false, func(r *Row) bool { return r.Means == Advice }},
-	{"Limits in headers", "Each row describes one limit. `reset` is the wait of a throttle if 0 units remain, or if the remaining units are unknown. `full` is the time when the limit is full again. It is the wait only if the remaining units are unknown, or if 0 remain and it is more than an hour away. Lists contain several limits. weir reads the rows below `Anthropic-Ratelimit-Unified-Limit` only on failures.", false, func(r *Row) bool {
+	{"Limits in headers", "Each row describes one limit. After a throttle, weir waits until `reset` if no units remain, or if the remaining units are unknown. `full` is the time when the limit is full again. weir waits until then only if the remaining units are unknown, or if none remain and `full` is more than an hour away. A list contains several limits. weir reads the rows below `Anthropic-Ratelimit-Unified-Limit` only on failures.", false, func(r *Row) bool {
 		return r.Place == Header && r.Means != Wait && r.Means != Advice
 	}},
-	{"Waits in JSON bodies", "weir reads these fields if no header contains a wait. `*.` matches any depth, and such keys match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays. `retry_after: {\"seconds\": 4}` is read as `retry_after_seconds`. Elements and attributes of XML match too.", true, func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
+	{"Waits in JSON bodies", "weir reads these fields if no header contains a wait. `*.` matches any depth. Keys after `*.` match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays. weir reads `retry_after: {\"seconds\": 4}` as `retry_after_seconds`. Elements and attributes of XML also match.", true, func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
 	{"Waits in messages", "weir reads these messages if no field contains a wait. It looks for the words followed by the value, in any string of a JSON body, in text, and in HTML pages with status 403, 420 and 429. A number without a unit is in seconds.", true, func(r *Row) bool { return r.Place == Message }},
-	{"Places of codes", "In order of precedence. A *known* code counts only if it is listed below or in [classification](classification.md).", true, func(r *Row) bool { return r.Means == Names || r.Means == Known }},
-	{"Codes that are throttles", "These codes apply with status 400 and above, and with status 200 if there are errors and no data. Case and separators are ignored. *quota*: an amount for a day or longer is used up.", true, func(r *Row) bool { return r.Place == Code }},
-	{"Messages that are throttles", "These messages apply with status 403, if there is no code. `…` matches any text.", true, func(r *Row) bool { return r.Place == Words }},
+	{"Fields with codes", "weir uses the first of these fields that has a code. In *known* fields, a code counts only if it is listed below or in [classification](classification.md).", true, func(r *Row) bool { return r.Means == Names || r.Means == Known }},
+	{"Codes that are throttles", "These codes apply with status 400 and above, and with status 200 if the body has errors and no data. Case and separators are ignored. *quota*: a limit per day or longer is used up.", true, func(r *Row) bool { return r.Place == Code }},
+	{"Messages that are throttles", "These messages apply with status 403, if the body has no code. `…` matches any text.", true, func(r *Row) bool { return r.Place == Words }},
 }
 
 const hintsHead = `# Hints of upstreams about their limits
 
 <!-- Generated from outcome/classify/table.go: go test ./outcome/classify -run HintsPage -update writes it. -->
 
-This page lists how weir reads waits from responses and recognizes throttles. The table in outcome/classify/table.go has the API, the source, its date and a tested example of each form. [Classification](classification.md#hints) describes how weir uses hints.
+This page lists how weir reads waits from responses and recognizes throttles. For each form, outcome/classify/table.go has the API, the source, its date and a tested example. [Classification](classification.md#hints) describes how weir uses hints.
 
-weir accepts each of these forms in every row:
+In every row, the value can have any of these forms:
 
 | form | example | read as |
 | --- | --- | --- |
 | number | ` + "`4`, `4.25`, `\"4\"`" + ` | a number of the row's units |
-| number from 10^9 on | ` + "`1795176004`" + ` | seconds since the epoch; in rows with the unit 1ms, only if that time is not before yesterday |
+| number from 10^9 on | ` + "`1795176004`" + ` | seconds since the epoch; in rows with the unit 1ms, only if that time is at most a day ago |
 | number from 10^12, 10^15 and 10^18 on | ` + "`1795176004000`" + ` | milliseconds, microseconds and nanoseconds since the epoch |
 | duration | ` + "`4s`, `1m30s`, `20ms`, `4 seconds`, `1 hour and 2 minutes`" + ` | a wait |
 | duration of ISO 8601 | ` + "`PT4S`, `P1DT2H`" + ` | a wait; a month has 30 days |
-| clock | ` + "`00:01:30`, `1.00:00:00`" + ` | a wait of hours, minutes and seconds, with days before the point |
+| clock | ` + "`00:01:30`, `1.00:00:00`" + ` | a wait of hours, minutes and seconds; days before the point |
 | instant of ISO 8601 | ` + "`2026-11-20T12:00:04Z`, `2026-11-20T12:00Z`, `20261120T120004+0100`, `2026-11-20 12:00:04`" + ` | until then; UTC without a zone |
-| HTTP date | ` + "`Fri, 20 Nov 2026 12:00:04 GMT`, `Friday, 20-Nov-26 12:00:04 GMT`, `Fri Nov 20 12:00:04 2026`" + ` | until then; also as in mail, cookies and JavaScript; UTC without a zone |
+| HTTP date | ` + "`Fri, 20 Nov 2026 12:00:04 GMT`, `Friday, 20-Nov-26 12:00:04 GMT`, `Fri Nov 20 12:00:04 2026`" + ` | until then; weir also reads the dates of mail, cookies and JavaScript; UTC without a zone |
 | list | ` + "`4, 7`, `30s, 60s`" + ` | the longest; in limit headers, one limit each |
 
-Waits until an instant are relative to the response's ` + "`Date`" + `, or to weir's clock without one. A past instant is a wait of 0. Pauses are at most 15 minutes, for quotas 31 days. The event and the log line ` + "`paused`" + ` contain the requested wait (` + "`hint`" + `) and the pause (` + "`after`" + `).
+A wait until an instant counts from the response's ` + "`Date`" + `, or without one from weir's clock. An instant in the past is a wait of 0. Pauses are at most 15 minutes, for quotas 31 days. The event and the log line ` + "`paused`" + ` contain the requested wait (` + "`hint`" + `) and the pause (` + "`after`" + `).
 
-weir reads up to 64 KiB of a body. It decompresses gzip, deflate, br and zstd, even if they are nested.
+weir reads up to 64 KiB of a body. It decompresses gzip, deflate, br and zstd, also several layers of them.
 `
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
