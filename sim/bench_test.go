@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/sim"
 )
 
@@ -59,4 +62,25 @@ func BenchmarkGo(b *testing.B) {
 		}
 	})
 	run(b, w)
+}
+
+// BenchmarkCalls measures calls through a limit, a breaker, retries and a timeout, each in its own goroutine, against
+// an upstream that fails 1% of them.
+func BenchmarkCalls(b *testing.B) {
+	w := newWorld(b, 1)
+	api := w.Upstream(sim.Behaviour{Latency: 50 * time.Millisecond, Jitter: 50 * time.Millisecond, Fails: 0.01})
+	p := weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1000, Per: time.Second}}}}
+	u, err := weir.New("api", p, weir.Options{Clock: w.Clock(), Rand: w.Rand()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	w.Go(func() {
+		for range b.N {
+			w.Go(func() { _, _ = weir.Do(background, u, weir.Call{Safe: true}, api.Call) })
+			sleep(w, time.Duration(w.Rand().ExpFloat64()/950*float64(time.Second)))
+		}
+	})
+	run(b, w)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 }

@@ -4,21 +4,21 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"runtime"
 	"runtime/debug"
 	"time"
 )
 
 // A task is a goroutine of the world. It is a coroutine, like those of iter.Pull: goroutines hand the thread to each
-// other without Go's scheduler.
+// other without Go's scheduler. When its function has returned, another call of Go reuses it, because the stack of a
+// new goroutine would have to grow again.
 type task struct {
 	w     *World
+	f     func() // nil if it is idle
 	id    uint64
 	event event // when it continues
 	woken error // the result of Sleep
 	on    *node // the context whose end would wake it; nil if there is none
 	slot  int   // index among the context's sleepers
-	from  [1]uintptr
 
 	next  func() (struct{}, bool)
 	stop  func()
@@ -27,16 +27,29 @@ type task struct {
 
 // Go starts a goroutine of the world. It runs in turn, at the present instant, and not before the caller sleeps.
 func (w *World) Go(f func()) {
+	t := w.idleTask()
+	t.f = f
+	w.plan(&t.event, w.now)
+	t.id = t.event.seq
+}
+
+// idleTask removes a task from the idle ones. If there is none, it creates one.
+func (w *World) idleTask() *task {
+	if last := len(w.idle) - 1; last >= 0 {
+		t := w.idle[last]
+		w.idle = w.idle[:last]
+		return t
+	}
 	t := &task{w: w}
-	runtime.Callers(2, t.from[:])
 	t.event.task = t
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		t.yield = yield
-		t.body(f)
+		for ok := true; ok; ok = yield(struct{}{}) {
+			t.body()
+		}
 	})
-	w.plan(&t.event, w.now)
-	t.id = t.event.seq
-	w.tasks[t] = struct{}{}
+	w.tasks = append(w.tasks, t)
+	return t
 }
 
 // A Panic is a panic in a goroutine of a world.
@@ -56,27 +69,25 @@ func (p *Panic) Unwrap() error {
 // unwinding is the panic with which Close ends a goroutine.
 type unwinding struct{}
 
-func (t *task) body(f func()) {
+func (t *task) body() {
 	defer func() {
+		t.f = nil
 		switch v := recover().(type) {
 		case nil, unwinding:
 		default:
 			panic(&Panic{v, debug.Stack()})
 		}
 	}()
-	f()
+	t.f()
 }
 
 // resume lets a goroutine run until it sleeps or returns.
 func (w *World) resume(t *task) {
 	w.running = t
-	alive := false
-	defer func() { // also when the goroutine panics
-		if w.running = nil; !alive {
-			delete(w.tasks, t)
-		}
-	}()
-	_, alive = t.next()
+	defer func() { w.running = nil }() // also when the goroutine panics
+	if t.next(); t.f == nil {
+		w.idle = append(w.idle, t)
+	}
 }
 
 // sleep parks the running goroutine until the instant, or the end of the node. If no other event is due before, it

@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,7 +23,8 @@ type World struct {
 	agenda  agenda
 	running *task // nil while no goroutine of the world runs
 	next    *task // the goroutine whose turn it is
-	tasks   map[*task]struct{}
+	tasks   []*task
+	idle    []*task
 	foreign map[<-chan struct{}]*node // contexts not made by the clock, with waiting goroutines
 	closed  bool
 	rand    *rand.Rand
@@ -30,7 +33,6 @@ type World struct {
 // New returns a world at instant 0. The seed determines all random numbers in it.
 func New(seed uint64) *World {
 	return &World{
-		tasks:   make(map[*task]struct{}),
 		foreign: make(map[<-chan struct{}]*node),
 		rand:    rand.New(rand.NewPCG(seed, 0x77656972)),
 	}
@@ -76,25 +78,28 @@ func (w *World) over() error {
 		w.now = max(w.now, w.until)
 		return nil
 	}
-	if len(w.tasks) == 0 {
-		return nil
+	if rest := w.sleepers(); rest != "" {
+		return fmt.Errorf("%w: %s", ErrDeadlock, rest)
 	}
-	return fmt.Errorf("%w: %s", ErrDeadlock, w.sleepers())
+	return nil
 }
 
-// sleepers describes where the remaining goroutines were started.
+// sleepers describes which functions the remaining goroutines run.
 func (w *World) sleepers() string {
 	count := make(map[string]int)
-	for t := range w.tasks {
-		f, _ := runtime.CallersFrames(t.from[:]).Next()
-		count[fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)]++
+	for _, t := range w.tasks {
+		if t.f != nil {
+			f := runtime.FuncForPC(reflect.ValueOf(t.f).Pointer())
+			file, line := f.FileLine(f.Entry())
+			count[fmt.Sprintf("%s:%d", filepath.Base(file), line)]++
+		}
 	}
-	var places []string
-	for place, n := range count {
-		places = append(places, fmt.Sprintf("%d started at %s", n, place))
+	var functions []string
+	for f, n := range count {
+		functions = append(functions, fmt.Sprintf("%d in the function at %s", n, f))
 	}
-	slices.Sort(places)
-	return strings.Join(places, ", ")
+	slices.Sort(functions)
+	return strings.Join(functions, ", ")
 }
 
 // Close ends the remaining goroutines, wherever they sleep, by a panic that runs their deferred functions. They must
@@ -104,12 +109,8 @@ func (w *World) Close() {
 		return
 	}
 	w.closed = true
-	left := make([]*task, 0, len(w.tasks))
-	for t := range w.tasks {
-		left = append(left, t)
-	}
-	slices.SortFunc(left, func(a, b *task) int { return int(a.id) - int(b.id) })
-	for _, t := range left {
+	slices.SortFunc(w.tasks, func(a, b *task) int { return cmp.Compare(a.id, b.id) })
+	for _, t := range w.tasks {
 		t.stop()
 	}
 }

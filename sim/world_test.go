@@ -129,7 +129,7 @@ func TestRunFindsThoseWhoNeverWake(t *testing.T) {
 	}
 	w.Go(func() { sleep(w, time.Second) })
 	err := w.Run()
-	if !errors.Is(err, sim.ErrDeadlock) || !strings.Contains(err.Error(), "2 started at world_test.go:") {
+	if !errors.Is(err, sim.ErrDeadlock) || !strings.Contains(err.Error(), "2 in the function at world_test.go:") {
 		t.Errorf("got %v, want a deadlock of 2 goroutines of world_test.go", err)
 	}
 }
