@@ -195,7 +195,7 @@ const hintsHead = `# Hints of upstreams about their limits
 
 <!-- Generated from outcome/classify/table.go: go test ./outcome/classify -run HintsPage -update writes it. -->
 
-This page lists how weir reads waits from responses and recognizes throttles. For each form, outcome/classify/table.go has the API, the source, its date and a tested example. [Classification](classification.md#hints) describes how weir uses hints.
+For each form on this page, outcome/classify/table.go has the API, the source, its date and a tested example. [Classification](classification.md#hints) describes how weir uses hints.
 
 In every row, the value can have any of these forms:
 
