@@ -122,7 +122,13 @@ type source struct {
 var open = make(chan struct{})
 
 func (s *source) end(err, cause error) {
-	if s.err, s.fate = err, canceled; cause != context.Canceled {
+	s.err = err
+	switch cause {
+	case context.Canceled:
+		s.fate = canceled
+	case context.DeadlineExceeded:
+		s.fate = expired
+	default:
 		s.fate = endedWith(cause)
 	}
 	s.tell()
@@ -147,8 +153,8 @@ func (s *source) AfterFunc(f func()) (stop func() bool) {
 	return func() bool { return false }
 }
 
-// canceled is the end of most contexts.
-var canceled = endedWith(context.Canceled)
+// The ends of most contexts.
+var canceled, expired = endedWith(context.Canceled), endedWith(context.DeadlineExceeded)
 
 func endedWith(cause error) context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())

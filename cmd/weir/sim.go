@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -117,6 +118,7 @@ func (s *simulation) run(ctx context.Context, w world, files []string) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // the garbage collector reads the stacks of all calls in progress
 	err = p.play(ctx)
 	p.progress("")
 	if p.upstream != "" {

@@ -40,7 +40,6 @@ type Replay struct {
 
 	begun   bool
 	running int // calls in progress
-	most    int // the bound of running; 0 means mostRunning
 	world   *sim.World
 	servers map[string]*server
 	counts  Replayed
@@ -187,7 +186,6 @@ func (r *Replay) play(batch []*entry, rec *Recording) error {
 		}
 	}
 	r.counts.Calls += len(calls)
-	most := cmp.Or(r.most, mostRunning)
 	var tooMany error
 	r.world.Go(func() {
 		for _, e := range calls {
@@ -197,8 +195,8 @@ func (r *Replay) play(batch []*entry, rec *Recording) error {
 				if l == nil {
 					continue
 				}
-				if r.running++; r.running > most {
-					tooMany = fmt.Errorf("%s:%d: more than %d calls wait at the same time, at %s: set a shorter max_wait, or replay one upstream with --upstream", rec.name, e.line, most, stamp(e.at))
+				if r.running++; r.running > mostRunning {
+					tooMany = fmt.Errorf("%s:%d: more than %d calls wait at the same time, at %s: set a shorter max_wait, or replay one upstream with --upstream", rec.name, e.line, mostRunning, stamp(e.at))
 					return
 				}
 				row := s.row(e.client)

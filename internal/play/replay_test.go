@@ -225,23 +225,22 @@ func TestReplayReportsDollarsPaid(t *testing.T) {
 	}
 }
 
-// The number of calls in progress is bounded, for all configurations together.
-func TestReplayBoundsCallsInProgress(t *testing.T) {
+func TestReplayShowsLongWaitsInSeconds(t *testing.T) {
 	t.Parallel()
-	log := strings.ReplaceAll(weirLog("a", "ok", every(10*time.Millisecond, 0, 6*time.Second)...), `"took":0.05`, `"took":9`)
-	rec, err := play.NewRecording("log", strings.NewReader(log), 1)
-	if err != nil {
-		t.Fatal(err)
+	slow := []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: 2000 * time.Second, Burst: 1}}}
+	x := replay(t, weirLog("a", "ok", 0, 0), way("slow", weir.Policy{Limits: slow, MaxWait: time.Hour}))
+	if text := x.Text(); !strings.Contains(text, " 2000 s\n") {
+		t.Errorf("want a wait of 2000 s: %s", text)
 	}
-	r := &play.Replay{Seed: 1, Ways: []play.ReplayWay{way("one", weir.Policy{}), way("two", weir.Policy{})}}
-	r.BoundRunning(1000)
-	x, err := r.Play(t.Context(), rec)
-	const want = "log:501: more than 1000 calls wait at the same time, at 2026-11-30 11:59:56: "
+}
+
+// At most 100,000 calls may be in progress, of all configurations together.
+func TestReplayBoundsCallsInProgress(t *testing.T) {
+	log := strings.ReplaceAll(weirLog("a", "ok", every(100*time.Microsecond, 0, 5010*time.Millisecond)...), `"took":0.05`, `"took":9`)
+	x, err := tryReplay(t.Context(), log, way("one", weir.Policy{}), way("two", weir.Policy{}))
+	const want = "log:50001: more than 100000 calls wait at the same time, at 2026-11-30 11:59:56: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, %v\nwant %q", x, err, want)
-	}
-	if play.MostRunning != 100_000 {
-		t.Errorf("usually the bound is %d, want 100,000", play.MostRunning)
 	}
 }
 

@@ -255,7 +255,10 @@ func (f *Flow) dollars() string {
 
 // wait formats a wait in milliseconds.
 func wait(ms float64) string {
-	if ms >= 1000 {
+	switch {
+	case ms >= 1e6:
+		return fmt.Sprintf("%.0f s", ms/1000)
+	case ms >= 1000:
 		return fmt.Sprintf("%.3g s", ms/1000)
 	}
 	return fmt.Sprintf("%.0f ms", ms)
