@@ -71,7 +71,7 @@ func (a *account) charge(now time.Duration, c *Call) {
 			if l.like >= 0 && a.limits.Len() == i { // each limit before this one has its charge
 				charge.Key = a.limits.Charge(l.like).Key
 			} else {
-				charge.Key = boundedKey(c.Keys[l.scope])
+				charge.Key = l.key(c.Keys)
 			}
 		}
 		charge.Cost = l.cost(now, charge.Key, c)

@@ -2,9 +2,11 @@ package weir
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/internal/scopes"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/limit/pause"
@@ -85,7 +87,7 @@ func (v *live) lookLimit(now time.Duration, r *limit.Registry, keys int) []Limit
 	return out
 }
 
-// LookAt returns the limits whose scope is one of the keys, as they apply to a call with these keys. It creates no
+// LookAt returns the limits whose scopes are among the keys, as they apply to a call with these keys. It creates no
 // state for new keys, so any key may be asked for. It does not ask the fleet's store. A shared limit is Unknown if
 // the store has not reported the key to this process yet. Otherwise Level.Age is the age of the report.
 func (u *Upstream) LookAt(keys map[string]string) []LimitView {
@@ -93,15 +95,24 @@ func (u *Upstream) LookAt(keys map[string]string) []LimitView {
 	var out []LimitView
 	for _, r := range v.registries {
 		l := *r.Limit()
-		key, said := keys[l.Scope]
-		if _, known := keys[l.If.Scope]; l.Scope == "" || !said || known && !l.If.Picks(keys[l.If.Scope]) {
+		names := scopes.Names(l.Scope)
+		if _, known := keys[l.If.Scope]; l.Scope == "" || !hasAll(keys, names) || known && !l.If.Picks(keys[l.If.Scope]) {
 			continue
+		}
+		key := keys[l.Scope]
+		if len(names) > 1 {
+			key = scopes.Key(names, keys)
 		}
 		key = boundedKey(key)
 		level, ok := r.Peek(now, key)
 		out = append(out, LimitView{Limit: l, Key: key, Level: v.held(now, &l, key, level), Unknown: !ok})
 	}
 	return out
+}
+
+// hasAll reports whether there is a key for each scope.
+func hasAll(keys map[string]string, names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { _, ok := keys[name]; return !ok })
 }
 
 // A KeyView is the state of a key of a limit.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/fleet/pauses"
+	"github.com/seed1158cd35/weir/internal/scopes"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/pause"
 )
@@ -91,12 +92,28 @@ func (v *live) knowsLimit(of pause.Subject) error {
 // knowsKey reports whether the limit has such keys.
 func knowsKey(l *limit.Limit, of pause.Subject) error {
 	switch {
-	case of.Kind == pause.Limit || of.Scope == l.Scope && l.Scope != "":
+	case of.Kind == pause.Limit:
+		return nil
+	case of.Scope == l.Scope && scopes.Several(l.Scope):
+		if len(of.Key) < longestKey && !scopes.Is(l.Scope, of.Key) {
+			return fmt.Errorf("key %q: limit %s counts each combination of values: want a key such as %q", of.Key, l.Name, exampleKey(l.Scope))
+		}
+		return nil
+	case of.Scope == l.Scope && l.Scope != "":
 		return nil
 	case l.Scope == "":
 		return fmt.Errorf("key %q: limit %s has no keys; leave key out", of.Key, l.Name)
 	}
 	return fmt.Errorf("key %q: limit %s has the scope %s, not %s", of.Key, l.Name, l.Scope, of.Scope)
+}
+
+// exampleKey returns a key of a combination of scopes.
+func exampleKey(scope string) string {
+	names, values := scopes.Names(scope), make(map[string]string)
+	for i, name := range names {
+		values[name] = string(rune('a' + i%26))
+	}
+	return scopes.Key(names, values)
 }
 
 // listed formats names for people.

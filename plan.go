@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/internal/scopes"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/retry"
 )
@@ -40,7 +41,8 @@ type plan struct {
 type counted struct {
 	registry *limit.Registry
 	scope    string
-	like     int // index of the first limit of the plan with this scope, if that is another; otherwise -1
+	several  []string // the scopes of a combination; nil for one scope
+	like     int      // index of the first limit of the plan with this scope, if that is another; otherwise -1
 	unit     string
 	requests bool         // the unit is requests
 	budget   bool         // the unit is dollars
@@ -86,6 +88,9 @@ func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 			l := r.Limit()
 			like := slices.IndexFunc(p.limits, func(o counted) bool { return o.scope == l.Scope })
 			c := counted{registry: r, scope: l.Scope, like: like, unit: l.UnitName(), requests: l.UnitName() == limit.Requests, budget: l.IsBudget(), most: l.Hold == limit.HoldMost}
+			if scopes.Several(l.Scope) {
+				c.several = scopes.Names(l.Scope)
+			}
 			if l.If.Scope != "" {
 				c.only = &l.If
 			}
@@ -188,6 +193,14 @@ func (l *counted) dollars(c *Call) int64 {
 		return max(expected, c.Cost[limit.USDMost])
 	}
 	return expected
+}
+
+// key returns the key under which a call is charged to the limit.
+func (l *counted) key(keys map[string]string) string {
+	if l.several != nil {
+		return boundedKey(scopes.Key(l.several, keys))
+	}
+	return boundedKey(keys[l.scope])
 }
 
 // picks reports whether the limit applies to a call with these keys.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/scopes"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -106,7 +107,10 @@ func (r *Refusal) Error() string {
 		b = append(append(b, " by limit "...), r.Limit...)
 		b = append(append(append(b, " ("...), r.Rule.At(r.Level)...), ')')
 	}
-	if r.Key != "" {
+	switch {
+	case scopes.Several(r.Rule.Scope): // its key names the scopes
+		b = append(append(b, " for "...), r.Key...)
+	case r.Key != "":
 		b = append(append(append(b, " for "...), r.Rule.Scope...), ' ')
 		b = strconv.AppendQuote(b, r.Key)
 	}

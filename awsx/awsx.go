@@ -34,6 +34,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/scopes"
 )
 
 // Options configure a Guard. The zero Options apply the quotas that AWS publishes, see Preset.
@@ -140,7 +141,9 @@ func (g *Guard) upstream(t Target) (*upstream, error) {
 	}
 	made.scope(p.BreakerScope)
 	for _, l := range p.Limits {
-		made.scope(l.Scope)
+		for _, name := range scopes.Names(l.Scope) {
+			made.scope(name)
+		}
 		made.counted = made.counted || l.Unit == Items || l.Unit == Reads || l.Unit == Writes
 	}
 	g.up.Store(t, made)

@@ -66,7 +66,7 @@ type Limit struct {
 	Name        string   // shown in refusals and metrics: "put", "tokens"
 	Operations  []string // the operations that it applies to; empty means all
 	Unit        string   // the unit that it counts; "" means requests
-	Scope       string   // the key by which it counts separately ("tenant"); "" means one for all
+	Scope       string   // the key by which it counts separately ("tenant"), or several ("run, tool"); "" means one for all
 	Shape       Shape
 	bucket.Rate // for shape Calendar only the Amount
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/scopes"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/sim"
@@ -266,7 +267,9 @@ func (s *server) identify(e *entry) {
 		e.keys = nil
 		for i := range p.Limits {
 			if of := &p.Limits[i]; of.Name == e.limit && of.Scope != "" {
-				e.keys = map[string]string{of.Scope: key}
+				if e.keys = map[string]string{of.Scope: key}; scopes.Several(of.Scope) {
+					e.keys, _ = scopes.Values(scopes.Names(of.Scope), key)
+				}
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/scopes"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -74,7 +75,7 @@ func (t *Target) operation() string {
 // scopes returns the scopes by which the policy distinguishes callers.
 func (t *Target) scopes() (all []string) {
 	for i := range t.Policy.Limits {
-		all = append(all, t.Policy.Limits[i].Scope)
+		all = scopes.Append(all, t.Policy.Limits[i].Scope)
 	}
 	all = append(all, t.Policy.Fair.By)
 	if t.Policy.BreakerScope != weir.WholeUpstream {

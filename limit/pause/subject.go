@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/seed1158cd35/weir/internal/scopes"
 )
 
 // A Kind states what a Subject is.
@@ -89,6 +91,9 @@ func (s Subject) String() string {
 	case Upstream:
 		return "everything"
 	case Key:
+		if scopes.Several(s.Scope) { // its key names the scopes
+			return fmt.Sprintf("key %s %s", s.Name, s.Key)
+		}
 		return fmt.Sprintf("key %s %s=%s", s.Name, s.Scope, s.Key)
 	}
 	return s.Kind.String() + " " + s.Name

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/scopes"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -55,10 +56,24 @@ func (s *keySights) look(upstream string, u *weir.Upstream) {
 	for v := range u.LookKeys() {
 		k := keySight{keyName{upstream, v.Limit.Name, v.Key}, v.Level.Left, usedOf(&v.Level)}
 		if s.show != nil && k.key != limit.Other {
-			k.key = s.show(v.Limit.Scope, v.Key)
+			k.key = s.shown(v.Limit.Scope, v.Key)
 		}
 		s.add(&k)
 	}
+}
+
+// shown returns a key as a label value, or "" if it must not be shown. Of a combination, each value must be shown.
+func (s *keySights) shown(scope, key string) string {
+	hidden := false
+	text, ok := scopes.Map(scope, key, func(scope, value string) string {
+		shown := s.show(scope, value)
+		hidden = hidden || shown == "" && value != ""
+		return shown
+	})
+	if hidden || !ok {
+		return ""
+	}
+	return text
 }
 
 // usedOf returns the used fraction of a level.

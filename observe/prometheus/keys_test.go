@@ -139,3 +139,22 @@ func TestKeysThatNothingHidesAreOthers(t *testing.T) {
 	m.ShowKeys(veil.New("", []string{"tenant"}).Label)
 	check(t, reg, 7, "weir_limit_key_units_remaining", "acme", "calls", "api")
 }
+
+// A combination of scopes is a label if each of its values may be shown.
+func TestCombinationIsLabelIfEachValueMayBeShown(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := New(reg)
+	m.ShowKeys(veil.New("", []string{"run", "tool"}).Label)
+	pair := func(scope string) limit.Limit {
+		l := perSecond(scope, scope, 10)
+		l.Labels = true
+		return l
+	}
+	u := newUpstream(t, "api", weir.Policy{Limits: []limit.Limit{pair("run, tool"), pair("run, user"), pair("tool, user")}}, weir.Options{Clock: &still{now: time.Hour}})
+	m.Watch(u)
+	p, _ := try(u, weir.Call{Keys: map[string]string{"run": "r1", "tool": "a b", "user": "ann"}})
+	p.Report(outcome.Outcome{Class: outcome.OK})
+	if got, _ := keySeries(t, reg); len(got) != 2 || got[`run=r1, tool="a b"`] != 2 || got[limit.Other] != 4 {
+		t.Errorf("series by key are %v", got)
+	}
+}

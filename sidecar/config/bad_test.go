@@ -61,6 +61,34 @@ weir.yaml:6:53: upstreams.d.concurrency.most: unknown field "most"
 weir.yaml:7:42: upstreams.e.concurrency.min: 5: must not be above max 2
 weir.yaml:8:36: upstreams.f.concurrency: a list: want fields, indented below it
 `},
+	{"combinations of scopes", `
+callers:
+  keys: {run: "header:X-Agent-Run"}
+  limits:
+    b: {rate: 1/s, scope: [run, user, run]}
+    c: {rate: 1/s, scope: []}
+    d: {rate: 1/s, scope: [run]}
+    e: {rate: 1/s, scope: "run, user"}
+    f: {rate: 1/s, scope: [run, user], labels: true}
+    g: {rate: 1/s, scope: [run, [user]]}
+upstreams: {a: {url: https://h, keys: {x: "header:X"}, limits: {m: {rate: 1/s, scope: [x, run]}}, fair: {by: "x, x"}}}
+`, `
+weir.yaml:5:39: callers.limits.b.scope[2]: "run" is already in the list; leave it out
+weir.yaml:6:27: callers.limits.c.scope: a list of scopes has at least two; leave scope out, or name a scope
+weir.yaml:7:27: callers.limits.d.scope: a list of scopes has at least two; write scope: run
+weir.yaml:8:27: callers.limits.e.scope: "run, user" is not one scope; write scope: [run, user]
+weir.yaml:9:48: callers.limits.f.labels: metrics would show the values of "run"; set hash_env
+weir.yaml:9:48: callers.limits.f.labels: metrics would show the values of "user"; set hash_env
+weir.yaml:10:33: callers.limits.g.scope[1]: a list: want a text
+weir.yaml:11:87: upstreams.a.limits.m.scope: "run": unknown scope; add keys: {run: "header:X-Name"}
+weir.yaml:11:110: upstreams.a.fair.by: "x, x": unknown scope; add keys: {x, x: "header:X-Name"}
+`},
+	{"an unknown scope in a combination", `
+callers: {keys: {run: "header:X-Agent-Run"}, limits: {a: {rate: 1/s, scope: [run, tol]}}}
+upstreams: {a: {url: https://h, callers: true}}
+`, `
+weir.yaml:2:77: callers.limits.a.scope: "tol": unknown scope; add keys: {tol: "header:X-Name"}
+`},
 	{"stores", `
 store: {redis: "redis://:hunter2@h:6379", memory: true, dynamodb: {endpoint: nowhere}, password_env: X}
 decide: {grpc: 127.0.0.1:1, client_ca: ca.pem, tokens: {a: {upstreams: [s3]}}}

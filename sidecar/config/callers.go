@@ -151,7 +151,7 @@ func (d *decoder) checkCallers(n *node, c *Callers) {
 	}
 	for _, l := range c.Policy.Limits {
 		at := n.Get("limits").Get(l.Name)
-		d.knownScope(at.Get("scope"), l.Scope, known)
+		d.knownScopes(at.Get("scope"), l.Scope, known)
 		d.knownScope(at.Get("plans"), l.If.Scope, known)
 	}
 	if err := c.Policy.Validate(); err != nil {

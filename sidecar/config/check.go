@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/internal/private"
+	"github.com/seed1158cd35/weir/internal/scopes"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
@@ -168,13 +169,20 @@ func (d *decoder) checkScopes(n *node, u *site) {
 	}
 	for _, l := range u.Policy.Limits {
 		at := n.Get("limits").Get(l.Name)
-		d.knownScope(at.Get("scope"), l.Scope, known)
+		d.knownScopes(at.Get("scope"), l.Scope, known)
 		d.knownScope(at.Get("plans"), l.If.Scope, known)
 	}
 	d.knownScope(n.Get("pause_scope"), u.PauseScope, known)
 	d.knownScope(n.Get("breaker").Get("scope"), u.Policy.BreakerScope, append(known, "upstream"))
 	if by := n.Get("fair").Get("by"); !inherited(by) { // without the key that the preset names, all calls form one flow
 		d.knownScope(by, u.Policy.Fair.By, known)
+	}
+}
+
+// knownScopes is knownScope for a scope that may be a combination.
+func (d *decoder) knownScopes(at *node, scope string, known []string) {
+	for _, name := range scopes.Names(scope) {
+		d.knownScope(at, name, known)
 	}
 }
 

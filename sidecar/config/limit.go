@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/internal/scopes"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/adaptive"
@@ -103,7 +104,7 @@ var limitFields = []field[pace]{
 		"`bytes` counts request bodies with a known length; `tokens` and its parts count language model usage, `usd` its cost (docs/how-to/limit-spending.md). Decision callers report any unit."),
 	one("hold", named[limit.Hold]("learned or most"), func(l *pace) *limit.Hold { return &l.Hold }, "learned",
 		"With `unit: usd`, the amount that a call holds until its cost is known: the expected cost, or with `most` the largest possible cost."),
-	one("scope", word, func(l *pace) *string { return &l.Scope }, "one for all", "Scope in `keys`; each value has a separate limit."),
+	one("scope", combination, func(l *pace) *string { return &l.Scope }, "one for all", "Scope in `keys`; each value has a separate limit. `[run, tool]`: each combination of values."),
 	one("shape", named[limit.Shape]("bucket, rolling or fixed"), func(l *pace) *limit.Shape { return &l.Shape }, "bucket, or fixed with `every`",
 		"How the upstream counts. `bucket`: burst + rate x t in any interval t. `rolling`: the amount in any window of the period. `fixed`: `amount` per calendar window."),
 	one("max_keys", count[int](1), func(l *pace) *int { return &l.MaxKeys }, "100000", ""),
@@ -146,11 +147,13 @@ func readLabels(d *decoder, n *node, l *pace) {
 func (d *decoder) checkLabels(f *document) {
 	shown := veil.New("", f.Harmless)
 	for _, l := range d.labelled {
-		switch scope := l.limit.Scope; {
-		case scope == "":
+		if l.limit.Scope == "" {
 			d.Bad(l.at, "write scope: tenant", "a limit without a scope has no keys")
-		case f.HashEnv == "" && shown.Label(scope, scope) == "":
-			d.Bad(l.at, "set hash_env", "metrics would show the values of %s", doc.Quote(scope))
+		}
+		for _, scope := range scopes.Names(l.limit.Scope) {
+			if f.HashEnv == "" && shown.Label(scope, scope) == "" {
+				d.Bad(l.at, "set hash_env", "metrics would show the values of %s", doc.Quote(scope))
+			}
 		}
 	}
 }
@@ -159,6 +162,38 @@ var unit = choice("requests, bytes, tokens, input_tokens, output_tokens or usd",
 	limit.Requests: limit.Requests, "bytes": "bytes", "tokens": "tokens", "input_tokens": "input_tokens", "output_tokens": "output_tokens",
 	limit.USD: limit.USD,
 })
+
+// combination reads a scope, or a list of scopes whose values are combined.
+var combination = form[string]{"a text, or a list of texts", func(d *decoder, n *node) (string, bool) {
+	if n.Kind != doc.List {
+		scope, ok := word.read(d, n)
+		if ok && strings.Contains(scope, ",") {
+			d.Bad(n, "write scope: ["+scope+"]", "%s is not one scope", n.Show())
+		}
+		return scope, ok
+	}
+	if len(n.Items) < 2 {
+		hint := "leave scope out, or name a scope"
+		if len(n.Items) == 1 {
+			hint = "write scope: " + n.Items[0].Text
+		}
+		d.Bad(n, hint, "a list of scopes has at least two")
+		return "", false
+	}
+	var names []string
+	for _, item := range n.Items {
+		name, ok := word.read(d, item)
+		switch {
+		case !ok:
+			return "", false
+		case slices.Contains(names, name):
+			d.Bad(item, "leave it out", "%s is already in the list", item.Show())
+			return "", false
+		}
+		names = append(names, name)
+	}
+	return scopes.Join(names...), true
+}}
 
 var operationName = form[string]{"operations", word.read}
 

@@ -142,6 +142,8 @@ func (r row) schema(path string, tables map[string]bool) schemaOf {
 			}
 		}
 		forms = append(forms, schemaOf{"enum": values})
+	case words == combination.words:
+		forms = append(forms, text, schemaOf{"type": "array", "items": text, "minItems": 2, "uniqueItems": true})
 	case strings.HasPrefix(words, "a text"), strings.HasPrefix(words, "host:port"), strings.HasPrefix(words, "a URL"), strings.HasPrefix(words, "a path"), strings.HasPrefix(words, "the name"):
 		forms = append(forms, text)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/internal/scopes"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
@@ -148,7 +149,7 @@ func settleSocketLimit(l *limit.Limit) {
 	for i, name := range l.Operations {
 		l.Operations[i] = socketOperation(name)
 	}
-	if l.Scope == websocket.Connection {
+	if slices.Contains(scopes.Names(l.Scope), websocket.Connection) {
 		l.Local = true
 		if l.If.Scope == "" {
 			l.If = limit.Match{Scope: websocket.Connection, NotIn: []string{""}}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/internal/scopes"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -139,8 +140,10 @@ func parameters(declared []string, upstreams ...*weir.Upstream) []string {
 			continue
 		}
 		for _, l := range u.Policy().Limits {
-			if l.Scope != "" && !slices.Contains(names, l.Scope) {
-				names = append(names, l.Scope)
+			for _, name := range scopes.Names(l.Scope) {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/internal/scopes"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -69,14 +70,14 @@ func (s Scopes) name(keys map[string]string, caller string) map[string]string {
 // check reports units and keys that no limit counts. They are most likely misspelled, and the call would proceed
 // without being counted.
 func (q *acquireRequest) check(p *weir.Policy, known Scopes, caller string) *refuse.Facts {
-	scopes := make([]string, 0, len(known.Declared)+2*len(p.Limits)+len(known.Caller)+3)
-	scopes = append(scopes, known.Declared...)
+	names := make([]string, 0, len(known.Declared)+3*len(p.Limits)+len(known.Caller)+3)
+	names = append(names, known.Declared...)
 	for _, l := range p.Limits {
-		scopes = append(scopes, l.Scope, l.If.Scope)
+		names = append(scopes.Append(names, l.Scope), l.If.Scope)
 	}
-	scopes = append(append(scopes, p.BreakerScope, p.Fair.By), known.Caller...)
+	names = append(append(names, p.BreakerScope, p.Fair.By), known.Caller...)
 	if known.Model {
-		scopes = append(scopes, user)
+		names = append(names, user)
 	}
 	wrong := mistakes{path: q.path}
 	own := known.Caller
@@ -88,7 +89,7 @@ func (q *acquireRequest) check(p *weir.Policy, known Scopes, caller string) *ref
 			wrong.add("keys."+scope, value, "is the caller's name, which weir takes from its token or certificate: leave it out")
 		}
 	}
-	misspelt(&wrong, "keys", q.Keys, scopes, "scope")
+	misspelt(&wrong, "keys", q.Keys, names, "scope")
 	misspelt(&wrong, "cost", q.Cost, unitsOf(p), "unit")
 	return wrong.failure()
 }

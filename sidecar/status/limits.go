@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/scopes"
 )
 
 // A Limit is the state of one limit under one key.
@@ -87,20 +88,21 @@ func (p *Page) limits(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	of, scopes := Of{Upstreams: []OfUpstream{}}, make(map[string]bool)
+	of, known := Of{Upstreams: []OfUpstream{}}, make(map[string]bool)
 	all := p.Upstreams()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for _, l := range all[name].Policy().Limits {
-			scopes[l.Scope] = true
+			for _, scope := range scopes.Names(l.Scope) {
+				known[scope] = true
+			}
 		}
 		if u := ofUpstream(all[name], keys); len(u.Limits)+len(u.Unknown) > 0 {
 			of.Upstreams = append(of.Upstreams, u)
 		}
 	}
-	delete(scopes, "")
 	for _, scope := range slices.Sorted(maps.Keys(keys)) {
-		if !scopes[scope] {
-			problem(w, http.StatusBadRequest, scope+": no limit has this scope; the scopes of limits are "+strings.Join(slices.Sorted(maps.Keys(scopes)), ", "))
+		if !known[scope] {
+			problem(w, http.StatusBadRequest, scope+": no limit has this scope; the scopes of limits are "+strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/scopes"
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
@@ -145,7 +146,8 @@ func (p *Page) name(scope, key string) string {
 	if p.Name == nil {
 		return key
 	}
-	return p.Name(scope, key)
+	named, _ := scopes.Map(scope, key, p.Name)
+	return named
 }
 
 // scopeOf returns the scope of a limit.
