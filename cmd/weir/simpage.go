@@ -72,13 +72,18 @@ func (p *simPlay) summary(w *webpage.Page) {
 		state, verdict = "failing", fmt.Sprintf("With %s, service does not recover in %d of %d stories", p.config, bad, all)
 	}
 	w.Put(`<div class="headline %s"><p class="lead">%s %s</p></div>`, state, webpage.Sign(state), verdict)
-	w.Table("", "Story", "Upstream", "Without weir", "With the file")
+	columns := []string{"Story", "Without weir", "With the file", "Upstream"}
+	if len(p.report.Upstreams) == 1 {
+		columns = columns[:3]
+	}
+	w.Table("", columns...)
 	for i := range p.report.Upstreams {
 		u := &p.report.Upstreams[i]
 		for j, r := range u.Stories {
 			direct, through := r.Endings()
 			link := webpage.Text(`<a href="#%s">%s</a>`, storyID(i+1, j+1), r.Story)
-			w.Row(link, u.Upstream, direct, webpage.Marked(r.State(), webpage.Text("%s %s", webpage.Sign(r.State()), through)))
+			cells := []any{direct, webpage.Marked(r.State(), webpage.Text("%s %s", webpage.Sign(r.State()), through)), u.Upstream}
+			w.Row(link, cells[:len(columns)-1]...)
 		}
 	}
 	w.EndTable()

@@ -107,6 +107,10 @@ func (p *checkedPage) check(t *testing.T, n *html.Node, ids map[string]bool) {
 		t.Error("a picture has no text")
 	case n.Data == "th" && attribute(n, "scope") == "":
 		t.Error("a header of a table has no scope")
+	case n.Data == "thead":
+		if columns, wide := len(slices.Collect(n.FirstChild.ChildNodes())), attribute(n.Parent, "class") == "wide"; wide != (columns > 4) {
+			t.Errorf("a table of %d columns: wide is %v", columns, wide)
+		}
 	case n.Data == "figure" && n.FirstChild.Data != "figcaption":
 		t.Error("a figure has no caption")
 	}

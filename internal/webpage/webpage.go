@@ -81,10 +81,15 @@ func (p *Page) Put(format string, with ...any) {
 	p.WriteString(string(Text(format, with...)) + "\n")
 }
 
-// Table begins a table. On narrow screens its columns label the cells, and each row is a block.
+// Table begins a table. On narrow screens, if it has more than 4 columns, they label the cells, and each row is a block.
 func (p *Page) Table(caption string, columns ...string) {
+	const narrow = 4
 	p.columns = columns
-	p.WriteString("<table>")
+	if len(columns) > narrow {
+		p.WriteString(`<table class="wide">`)
+	} else {
+		p.WriteString("<table>")
+	}
 	if caption != "" {
 		p.Put("<caption>%s</caption>", caption)
 	}

@@ -107,7 +107,7 @@ func TestARowIsOpened(t *testing.T) {
 		t.Error("the row that matters least is not opened, or others are")
 	}
 	code, row := s.get("/row?name=up-140")
-	if i := strings.Index(page, `<table><caption>Limits`); code != http.StatusOK || i < 0 || !strings.Contains(row, page[i:i+200]) {
+	if i := strings.Index(page, `<table class="wide"><caption>Limits`); code != http.StatusOK || i < 0 || !strings.Contains(row, page[i:i+200]) {
 		t.Errorf("by itself it is another: %d %s", code, row)
 	}
 	if code, _ := s.get("/row?name=nobody"); code != http.StatusNotFound {
