@@ -69,7 +69,7 @@ func (s step) err(p *Permit, now time.Duration, told *Refusal) error {
 			return tooDear(r, p.cause().Cost)
 		}
 		return fmt.Errorf("%s %s: %w: the call costs %d %s, and limit %s holds at most %d", p.u.name, p.plan.name, ErrTooMuch,
-			p.cause().Cost, r.Rule.UnitName(), r.Limit, r.Level.Full)
+			p.cause().Cost, r.Rule.UnitName(), r.Limit, r.Level.Full+r.Level.HeldBack)
 	}
 	return r
 }

@@ -180,7 +180,7 @@ func (l *counted) cost(now time.Duration, key string, c *Call) (cost int64) {
 		cost = n
 	}
 	if c.Estimated && cost > 1 {
-		cost = min(cost, l.registry.Most(now, key))
+		cost = min(cost, l.registry.Burst(now, key))
 	}
 	return cost
 }

@@ -69,7 +69,7 @@ func (p *lease) begins(now time.Duration, s *spec) beginStep {
 func (q *queue) takesAll(i int, s *spec, c *Claim) {
 	c.Cost, c.Extra = 0, 0
 	if q.steps[i] == beginTakes {
-		q.ask.Copies, c.Cost = s.most(), 1
+		q.ask.Copies, c.Cost = s.burst(), 1
 	}
 }
 
@@ -141,18 +141,18 @@ func (p *lease) allHasCome(now time.Duration, s *spec) bool {
 	if s.rule.Shape == limit.Bucket {
 		return s.rule.Meter.Drains(p.comes(now).Microseconds()) >= s.rule.Meter.Cap
 	}
-	return p.comeSince(now, s) >= s.most()
+	return p.comeSince(now, s) >= s.burst()
 }
 
 // comeSince returns how many units may have accrued since the lease began.
 func (p *lease) comeSince(now time.Duration, s *spec) int64 {
 	if !p.begin.empty {
-		return s.most()
+		return s.burst()
 	}
 	d := p.comes(now)
 	switch s.rule.Shape {
 	case limit.Bucket:
-		return min(s.most(), s.rule.Meter.Drains(d.Microseconds())/s.rule.Meter.Unit)
+		return min(s.burst(), s.rule.Meter.Drains(d.Microseconds())/s.rule.Meter.Unit)
 	case limit.Rolling:
 		if _, stay := s.stay(); d < stay {
 			return 0
@@ -162,7 +162,7 @@ func (p *lease) comeSince(now time.Duration, s *spec) int64 {
 			return 0
 		}
 	}
-	return s.most()
+	return s.burst()
 }
 
 // blank reports whether all units of a calendar window count as used, because the limit replaced another one in

@@ -16,6 +16,9 @@ import (
 // A Rolling limit counts units by slot, and drops a slot when it is entirely older than the window. A Calendar
 // limit counts the units of the current window. A returned unit is taken out where its mark shows that it was
 // counted. It never counts for more than it has cost: if a bucket has run empty since, it counts for nothing.
+//
+// The weight of an empty bucket becomes negative with time, by up to Drain x hold. Only a call that costs more
+// than a full bucket may use that; see Rule.Most.
 type Cell struct {
 	Shape limit.Shape
 
@@ -45,24 +48,33 @@ type Cell struct {
 // the epoch.
 type Slot struct{ Number, Count, Grain int64 }
 
-// Most returns how many units the limit has when it is full.
+// Most returns the largest cost of a call. For a bucket with burst B, rate R and hold h, it is B, although the
+// bucket holds only Cap = B - R*h. A call with a larger cost C is granted if the bucket has been empty for
+// (C - Cap)/R, which is at most h. The weight is C after it. That keeps the limit:
+//
+// In a window of length t that ends with the call, at most R*(t + h) - (C - Cap) units are used that were granted
+// before. With C, these are B + R*t. In a window of length t in which the call is the first that was granted, at
+// most R*(t + h) - (C - Cap) units are granted after it. With C, these are B + R*t, too.
 func (r *Rule) Most() int64 {
 	if r.Shape == limit.Bucket {
-		return r.Meter.Most()
+		return (max(0, r.Meter.Cap) + r.Meter.Drains(r.Hold)) / r.Meter.Unit
 	}
 	return r.Amount
 }
+
+// isLarge reports whether a call costs more than a full bucket has.
+func (k *Claim) isLarge() bool { return k.Rule.Shape == limit.Bucket && k.Cost > k.Rule.Meter.Most() }
 
 // turnTo brings a cell to the instant, and to the rule if that has changed. Used units stay used.
 func (c *Cell) turnTo(at *Supply, r *Rule, w *limit.Windows) {
 	var gone int64
 	if c.Shape != r.Shape {
 		gone = c.gone(at)
-		*c = Cell{Shape: r.Shape, Paused: c.Paused}
+		*c = Cell{Shape: r.Shape, Paused: c.Paused, Fill: bucket.Fill{At: at.Z}}
 	}
 	switch r.Shape {
 	case limit.Bucket:
-		c.drain(at.Z, &r.Meter)
+		c.drain(at.Z, r)
 		c.holdTokens(at, r)
 	case limit.Rolling:
 		c.holdSlots(r)
@@ -87,17 +99,23 @@ func (c *Cell) gone(at *Supply) int64 {
 
 // drain applies the passage of time at the previous rate. Units taken before the bucket ran empty cannot
 // return, nor can units that had another weight.
-func (c *Cell) drain(now int64, m *bucket.Meter) {
+func (c *Cell) drain(now int64, r *Rule) {
+	m, before := &r.Meter, c.Fill
 	old := bucket.Meter{Unit: c.Unit, Drain: c.Drain}
-	before := c.Fill.At
-	c.Fill = old.Drained(c.Fill, now)
-	if c.Fill.Weight == 0 && c.Fill.At > before {
-		c.Slots, c.Since = nil, c.Fill.At
+	c.Fill = old.Drained(before, now)
+	rests := c.Unit == m.Unit && c.Drain == m.Drain || before.At == 0 // a cell that is not stored
+	if c.Fill.Weight <= 0 && now > before.At {
+		c.Slots, c.Since = nil, now
+		if rests {
+			c.Fill.Weight = max(before.Weight-m.Drains(now-before.At), -m.Drains(max(c.Hold, r.Hold)))
+		}
 	}
 	if c.Unit == m.Unit && c.Drain == m.Drain {
 		return
 	}
-	c.Fill.Weight = m.Convert(c.Fill.Weight, c.Unit)
+	if !rests {
+		c.Fill.Weight = m.Convert(max(0, c.Fill.Weight), c.Unit)
+	}
 	if c.Unit > 0 {
 		c.forgetHistory()
 	}
@@ -157,7 +175,7 @@ func (c *Cell) left(at *Supply, r *Rule) int64 {
 
 // filled returns how full a bucket is, including the tokens that processes whose parts are out may have saved.
 func (c *Cell) filled(at *Supply, r *Rule) bucket.Fill {
-	return bucket.Fill{At: c.Fill.At, Weight: max(c.Fill.Weight, at.floor(r.Meter.Cap, r.Meter.Drain))}
+	return bucket.Fill{At: c.Fill.At, Weight: max(c.Fill.Weight, at.floor(r.Meter.Cap, r.Meter.Drain), 0)}
 }
 
 // copies returns how many copies of a call the limit allows. In a calendar window the store counts at least the
@@ -172,6 +190,8 @@ func (c *Cell) copies(at *Supply, k *Claim) int64 {
 		return 0
 	case k.Cost == 0:
 		return math.MaxInt64
+	case k.isLarge() && c.wait(at, k) == 0:
+		return 1
 	}
 	return c.left(at, k.Rule) / k.Cost
 }

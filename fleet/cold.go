@@ -91,5 +91,5 @@ func (g *Group) warms(now time.Duration, s *spec, cost int64, to *Grant) {
 	if to.Wait != bucket.Never {
 		to.Wait = max(to.Wait, left+fills(float64(max(1, cost)), s.limit.PerSecond()))
 	}
-	to.Reset = max(to.Reset, left+fills(float64(s.most()), s.limit.PerSecond()))
+	to.Reset = max(to.Reset, left+fills(float64(s.burst()), s.limit.PerSecond()))
 }

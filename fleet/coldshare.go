@@ -67,7 +67,7 @@ func (g *Group) coldCrowd(now time.Duration) int64 {
 // tokens returns the available units of a bucket's share. The share begins full and fills at its part of the
 // rate.
 func (t *taken) tokens(now time.Duration, s *spec, crowd int64) float64 {
-	top := float64(s.most()) / float64(crowd)
+	top := float64(s.burst()) / float64(crowd)
 	if !t.shares {
 		t.shares, t.rest, t.at = true, top, now
 	}

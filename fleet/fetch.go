@@ -314,7 +314,7 @@ func (p *lease) block(now time.Duration, s *spec) int64 {
 	defer p.mu.Unlock()
 	// A larger block would partly be returned unused, and its units would be unavailable meanwhile.
 	n := int64(p.demand.rate * s.hold.Seconds())
-	n = max(0, min(n, s.most()/10)-held-p.demand.blocks)
+	n = max(0, min(n, s.burst()/10)-held-p.demand.blocks)
 	p.demand.blocks += n
 	return n
 }

@@ -59,6 +59,8 @@ func (c *Cell) wait(at *Supply, k *Claim) int64 {
 		return never64
 	case k.Cost == 0 || c.left(at, k.Rule) >= k.Cost:
 		return 0
+	case k.isLarge():
+		return at.Wait(&k.Rule.Meter, c.withheld(c.Fill, k.Rule), k.Cost)
 	case k.Rule.Shape == limit.Bucket:
 		return at.Wait(&k.Rule.Meter, c.withheld(c.filled(at, k.Rule), k.Rule), k.Cost)
 	case k.Rule.Shape == limit.Calendar:

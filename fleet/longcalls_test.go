@@ -130,7 +130,7 @@ func (u *longUse) usesBucket(t *testing.T, fill time.Duration) {
 	}
 	used, regs := u.run(t, begin, begin+d)
 	share := float64(used) / d.Seconds() / u.limit.PerSecond()
-	burst := float64(regs[0].Most(clock.System.Now(), ""))
+	burst := float64(regs[0].Burst(clock.System.Now(), ""))
 	allowed := min(1, (1+burst/(u.limit.PerSecond()*u.hold.Seconds()))/u.k)
 	want := 0.97 * allowed
 	t.Logf("%v: %.1f%% of the rate, %.1f%% of what is allowed", u, 100*share, 100*share/allowed)

@@ -44,7 +44,7 @@ func refusesLarge(t *testing.T, l limit.Limit, o Options, patience time.Duration
 			t.Fatalf("%v: %+v", l, v)
 		}
 	}
-	most := regs[0].Most(clock.System.Now(), "")
+	most := regs[0].Burst(clock.System.Now(), "")
 	begin := clock.System.Now()
 	var stop atomic.Bool
 	large := most - 5000

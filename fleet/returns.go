@@ -77,7 +77,7 @@ func (p *lease) enough() (all []*queue) {
 // plenty reports whether the store recently had more than half of the limit, so that no process lacks units.
 // p.mu is held.
 func (p *lease) plenty(now time.Duration) bool {
-	return p.seen.known && p.seen.grant.Left > p.spec().most()/2 && now < p.seen.at+time.Second
+	return p.seen.known && p.seen.grant.Left > p.spec().burst()/2 && now < p.seen.at+time.Second
 }
 
 // notShort is a value that is never reached: the queue lacks no units that can return here.

@@ -199,7 +199,7 @@ func TestWhatComesBackReachesWhoWantsIt(t *testing.T) {
 // reaches returns how long after their return units are used by another call. That call waits for them, or was
 // refused this long before.
 func reaches(t *testing.T, from, to *limit.Registry, after, patience time.Duration) time.Duration {
-	all := from.Most(clock.System.Now(), "")
+	all := from.Burst(clock.System.Now(), "")
 	held, ok, err := take(context.Background(), from, all, clock.System.Now())
 	if err != nil || !ok {
 		t.Fatalf("%v, %v", ok, err)
@@ -251,7 +251,7 @@ func overtakes(t *testing.T, patience time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := regs[0].Most(clock.System.Now(), "")
+	all := regs[0].Burst(clock.System.Now(), "")
 	held, ok, err := take(t.Context(), regs[0], all, clock.System.Now()+time.Second)
 	if err != nil || !ok {
 		t.Fatalf("%v, %v", ok, err)

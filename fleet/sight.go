@@ -51,7 +51,7 @@ func (p *lease) hears(now time.Duration, c *Claim, g Grant, at time.Time, again 
 // holds and does not use count as left, and units that it has used and not reported do not.
 func (p *lease) Look(now time.Duration) limit.Level {
 	s := p.spec()
-	v := limit.Level{Left: p.comeSince(now, s), Full: s.most(), HeldBack: s.heldBack(), PerSecond: s.perSecond(p.group.fleet.storeTime(now)), Age: bucket.Never}
+	v := limit.Level{Left: p.comeSince(now, s), Full: s.burst(), HeldBack: s.most() - s.burst(), PerSecond: s.perSecond(p.group.fleet.storeTime(now)), Age: bucket.Never}
 	if at := p.sight(); at.known && !(at.grant.Cold && p.group.warm.Load()) {
 		v.Left = max(0, min(v.Full, at.grant.Left+p.held(now)+p.spareable(now)+p.unreported(now, s)))
 		v.Reset = max(0, at.grant.Reset-(now-at.at))

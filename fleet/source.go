@@ -57,8 +57,11 @@ func (s *source) lease(key string) *lease {
 	return p
 }
 
-// Most implements limit.Source. It is less than the limit if the store withholds some of the burst.
+// Most implements limit.Source.
 func (s *source) Most() int64 { return s.spec.Load().most() }
+
+// Burst implements limit.Source. It is less than Most if the store withholds some of the burst.
+func (s *source) Burst() int64 { return s.spec.Load().burst() }
 
 // Set implements limit.Source.
 func (s *source) Set(now time.Duration, l limit.Limit) {

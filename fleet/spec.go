@@ -64,7 +64,7 @@ func newSpecFrom(l limit.Limit, lease, base, guard time.Duration) *spec {
 		s.hold = max(guard, min(longestLease, lease))
 	}
 	if s.late {
-		s.rule.Hold = ceilMicros(s.hold)
+		s.rule.Hold = s.hold.Microseconds() + 1
 	}
 	return s
 }
@@ -140,19 +140,14 @@ func (s *spec) windows(at time.Time) limit.Windows {
 }
 
 // most returns the largest cost that can ever be granted.
-func (s *spec) most() int64 {
+func (s *spec) most() int64 { return s.rule.Most() }
+
+// burst returns how many units the store grants at once. Only one call may cost more; see Rule.Most.
+func (s *spec) burst() int64 {
 	if s.rule.Shape == limit.Bucket {
-		return s.rule.Meter.Cap / s.rule.Meter.Unit
+		return s.rule.Meter.Most()
 	}
 	return s.rule.Amount
-}
-
-// heldBack returns how much of the burst the store never grants at once, which is rate*hold; see bucket.
-func (s *spec) heldBack() int64 {
-	if s.rule.Shape != limit.Bucket {
-		return 0
-	}
-	return s.limit.Rate.Full() - s.most()
 }
 
 // perSecond returns the limit's rate.

@@ -122,10 +122,12 @@ func (s *Supply) change() int64 { return time.Second.Microseconds() }
 
 // Wait returns how many microseconds it takes until n units fit into a bucket.
 func (s *Supply) Wait(m *bucket.Meter, f bucket.Fill, n int64) int64 {
-	if n*m.Unit > m.Cap-partUp(m.Cap, s.Out) {
+	if s.Out > 0 && n*m.Unit > m.Cap-partUp(m.Cap, s.Out) {
 		return s.change()
 	}
-	f.Weight = max(f.Weight, s.floor(m.Cap, m.Drain))
+	if w := s.floor(m.Cap, m.Drain); w > 0 {
+		f.Weight = max(f.Weight, w)
+	}
 	return s.slower(max(0, f.At-s.Z) + m.Wait(f, n))
 }
 

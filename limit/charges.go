@@ -101,8 +101,8 @@ func (p *Charges) at(i int) *entry {
 func (p *Charges) Fit(now time.Duration) (fitted bool) {
 	for i := range p.n {
 		e := p.at(i)
-		if most := e.Registry.Most(now, e.Key); e.Cost > most && most > 0 && !e.held && !e.Registry.budget {
-			e.Cost, fitted = most, true
+		if burst := e.Registry.Burst(now, e.Key); e.Cost > burst && burst > 0 && !e.held && !e.Registry.budget {
+			e.Cost, fitted = burst, true
 		}
 	}
 	return fitted

@@ -33,6 +33,7 @@ type Source interface {
 	Forget(key string) // forgets a key of Passing for which the registry has room now
 
 	Most() int64                    // the largest cost that can ever be met
+	Burst() int64                   // the largest cost that is met as soon as the limit is full
 	Set(now time.Duration, l Limit) // changes the limit of all keys; l is valid
 }
 

@@ -279,7 +279,7 @@ func (l Limit) window() bucket.Window { return bucket.Window{Amount: l.Amount, P
 type Level struct {
 	Left      int64         // units available now, ignoring pauses
 	Full      int64         // units available after a time without calls
-	HeldBack  int64         // part of a shared burst that the store never grants immediately, because leases may be spent later; not included in Full
+	HeldBack  int64         // part of a shared burst that only one call can use, after the limit was full for a lease; not included in Full
 	PerSecond float64       // the rate in force
 	Reset     time.Duration // until all units are back if no more are taken; for shape Calendar, until the window ends
 	ResetAt   time.Time     // when the window ends, by the wall clock in its zone; zero except for shape Calendar

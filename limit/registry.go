@@ -122,6 +122,15 @@ func (r *Registry) Most(now time.Duration, key string) int64 {
 	return l.Most() // another limiter is just taking this one's place
 }
 
+// Burst returns the largest cost that is met as soon as the limit is full. For Most, a shared limit may have to be full for
+// longer, which a busy one never is.
+func (r *Registry) Burst(now time.Duration, key string) int64 {
+	if r.home != nil {
+		return r.source.Burst()
+	}
+	return r.Most(now, key)
+}
+
 // Get returns the limiter of the key. The key "" is for a limit without a scope. Get may make a limiter, and evict
 // other limiters for it. The limiter that it returns can be evicted at any time. It then refuses, and the caller must
 // call Get again.

@@ -177,6 +177,20 @@ func (c *bucketCell) inside() int64 {
 // empty reports whether the bucket is certainly empty.
 func (c *bucketCell) empty() bool { return !c.have || c.axis && c.level <= 0 }
 
+// isLarge reports whether a cost is more than a full bucket has. See fleet.Rule.Most.
+func (c *bucketCell) isLarge(cost int64) bool { return cost > c.rule.Meter.Most() }
+
+// rested returns for how many places the bucket has certainly been empty, of which only a large call can make use.
+func (c *bucketCell) rested() int64 {
+	switch {
+	case !c.axis, c.floor()+c.owed+c.taken+c.ahead+c.returned > 0:
+		return 0
+	case !c.have:
+		return huge
+	}
+	return max(0, -c.level)
+}
+
 // early reports whether the base should be replaced although the bucket is not empty. Such a base was written by a
 // process that did not know the time well yet. It is so far ahead of the time that each change wastes units, or too
 // vague for a history. pos is not changed. So the new base, which is behind the old one, grants no unit that the old
@@ -287,13 +301,14 @@ func (c *bucketCell) ruler() string {
 // the base may have changed.
 func (c *bucketCell) certainlyEmpty(u *update) {
 	t, b, m := c.name("t"), c.name("b"), &c.rule.Meter
-	if c.pos.Cmp(place(c.now.lo, m.Drain, 0)) <= 0 && (c.sup == nil || c.sup.lagHigh == 0) {
+	rested := min(0, m.Cap-min(times(c.hold.beyond(), m.Drain), m.Cap)-c.taken) // negative for a large call
+	if c.pos.Cmp(place(c.now.lo, m.Drain, rested)) <= 0 && (c.sup == nil || c.sup.lagHigh == 0) {
 		u.needs(fmt.Sprintf("begins_with(%s, %s)", b, u.text(c.ruler())))
-		u.needs(t, "<=", u.number(place(c.now.lo, m.Drain, 0).String()))
+		u.needs(t, "<=", u.number(place(c.now.lo, m.Drain, rested).String()))
 		return
 	}
 	u.same(c.item, b)
-	u.needs(t, "<=", u.number(place(c.low, m.Drain, 0).String()))
+	u.needs(t, "<=", u.number(place(c.low, m.Drain, rested).String()))
 }
 
 func (c *bucketCell) more(u *update, net int64) {
@@ -365,15 +380,20 @@ func (c *bucketCell) heard(it item, lag int64) {
 func (c *bucketCell) wait(cost int64) int64 {
 	m := &c.rule.Meter
 	switch {
-	case cost > m.Most():
+	case cost > c.rule.Most():
 		return never
 	case c.left() >= cost:
 		return 0
 	}
-	if c.sup != nil && cost*m.Unit > m.Cap-c.floor() {
+	if floor := c.floor(); floor > 0 && cost*m.Unit > m.Cap-floor {
 		return c.sure(max(1, c.slower(1e6)))
 	}
 	over := cost*m.Unit + c.inside() + c.owed + c.taken - m.Cap + min(times(c.hold.beyond(), m.Drain), longestDebt*m.Cap)
+	if c.isLarge(cost) {
+		if over -= min(over, c.rested()); over == 0 {
+			return 0
+		}
+	}
 	us := c.lag + max(1, ceilDiv(over, m.Drain))
 	if slower := c.slower(us); slower > us { // a member that is out may send a beat at any time
 		us = max(us, min(slower, time.Second.Microseconds()))

@@ -145,7 +145,7 @@ func (u *longUse) usesBucket(t *testing.T, fill time.Duration) {
 	}
 	used, regs, requests := u.run(t, begin, begin+d)
 	share := float64(used) / d.Seconds() / u.limit.PerSecond()
-	burst := float64(regs[0].Most(clock.System.Now(), "") - u.cost) // one call does not fit in addition to the other calls
+	burst := float64(regs[0].Burst(clock.System.Now(), "") - u.cost) // one call does not fit in addition to the other calls
 	allowed := min(1, (1+burst/(u.limit.PerSecond()*u.hold.Seconds()))/u.k)
 	t.Logf("%v: %.1f%% of the rate, %.1f%% of what is allowed, %.1f requests a second", u, 100*share, 100*share/allowed, float64(requests)/(begin+d).Seconds())
 	if share < 0.91*allowed { // the table's clock is known to about 30ms, which reduces the usable burst

@@ -241,7 +241,7 @@ func (l *plan) decide(a *fleet.Ask, want int64) {
 		case x.paused > l.now.label:
 			l.copies = 0
 		case x.claim.Cost > 0:
-			l.copies = min(l.copies, x.cell.left()/x.claim.Cost)
+			l.copies = min(l.copies, x.copies())
 			if f, ok := x.cell.(*calendarCell); ok && want > 0 {
 				l.turn = max(l.turn, f.turning(times(want, x.claim.Cost)))
 			}
@@ -258,6 +258,14 @@ func (l *plan) decide(a *fleet.Ask, want int64) {
 			x.cell.take(x.extra)
 		}
 	}
+}
+
+// copies returns how many copies of the call its limit allows.
+func (x *live) copies() int64 {
+	if c, ok := x.cell.(*bucketCell); ok && c.isLarge(x.claim.Cost) && c.wait(x.claim.Cost) == 0 {
+		return 1
+	}
+	return x.cell.left() / x.claim.Cost
 }
 
 // write writes the update, which may be empty.

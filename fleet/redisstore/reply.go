@@ -85,8 +85,11 @@ func (r *reader) bucket(at *fleet.Supply, k *fleet.Claim, g *fleet.Grant) {
 	f, g.Cold = m.Drained(f, at.Z), at.Cold && k.Cold < fleet.ColdFull
 	g.Reset, g.Drain = micros(at.Reset(m, f)), micros(at.Drain(m, f))
 	f.Weight = max(f.Weight, r.number())
-	g.Left = m.Free(f)
-	if k.Cost > g.Left && k.Cost <= m.Most() {
+	full := m.Most()
+	if g.Left = min(m.Free(f), full); k.Cost <= full { // only a larger call can use a negative weight
+		f.Weight = max(0, f.Weight)
+	}
+	if k.Cost > g.Left && k.Cost <= k.Rule.Most() {
 		g.Wait = micros(at.Wait(m, f, k.Cost))
 	}
 }

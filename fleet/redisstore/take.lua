@@ -148,6 +148,16 @@ local function joins(last, z, grain)
   return a - a % 1 == b - b % 1
 end
 
+-- rested returns the weight of an empty bucket, which becomes negative with time. See fleet.Rule.Most.
+local function rested(weight, most)
+  return weight > -most and weight or -most
+end
+
+-- large reports whether a claim costs more than a full bucket has. It may use the negative weight, unless parts are out.
+local function large(o, least)
+  return o[7] * o[3] > o[5] and least == 0
+end
+
 -- noted returns the slot that ends at last with a weight added at z.
 local function noted(last, count, floor, z, base, weight, drain)
   if z > last then
@@ -173,10 +183,9 @@ if usual == 1 then
     if z > c[3] then
       local weight = c[5] - (z - c[3]) * drain
       c[3] = z
-      if weight > 0 then
-        c[5] = weight
-      else
-        c[5], c[9], slots = 0, z, ''
+      c[5] = weight
+      if weight <= 0 then
+        c[5], c[9], slots = rested(weight, o[6] * drain), z, ''
       end
     end
     -- The other path handles a history that is missing or must be compacted.
@@ -195,7 +204,7 @@ if usual == 1 then
     if c[4] > now then
       granted = 0
     elseif cost > 0 then
-      local left = (o[5] - c[11]) / unit
+      local left = (o[5] - (large(o, c[10]) and c[5] or c[11])) / unit
       left = left > 0 and (left - left % 1) / cost or 0
       if left < granted then
         granted = left - left % 1
@@ -242,7 +251,7 @@ if usual == 1 then
         end
         text[cell] = p(HELD, BUCKET, c[2], c[3], c[4], c[5], unit, o[4], 0, c[9], o[6], z) .. slots
       end
-      answer = answer .. p('<ddddd', extra, paused, c[5], c[3], c[10])
+      answer = answer .. p('<ddddd', extra, paused, c[5], c[3], c[10] > 0 and c[10] or c[5])
     end
   end
 end
@@ -380,6 +389,10 @@ if not answer then
       if since ~= 0 and z < since + o[5] / o[4] then
         guess = math.max(0, o[5] - math.max(0, z - since) * o[4] - weight)
       end
+      local rest = z
+      rest = h and h[11] > 0 and math.min(rest, z - h[14] - o[5] / o[4]) or rest
+      rest = since ~= 0 and math.min(rest, z - since - o[5] / o[4]) or rest
+      weight = weight + guess > 0 and weight or rested(-math.max(0, math.floor(rest)) * o[4], o[6] * o[4])
       return {BUCKET, 0, z, 0, weight + guess, o[3], o[4], 0, z, since == 0, '', 1, 0, guess, 0, 0}
     elseif o[2] == ROLLING then
       if since == 0 or o[5] == 1 then -- a tally
@@ -419,6 +432,7 @@ if not answer then
   local function pull(c, o, ahead)
     c[2], c[3], c[4], c[10] = 0, c[1] == BUCKET and z or now, c[4] > ahead and c[4] - ahead or 0, true
     if c[1] == BUCKET then
+      c[5] = math.max(0, c[5])
       forget(c, z + ahead)
     elseif c[1] == FIXED then
       c[6], c[7], c[8] = 0, c[7] - ahead, now
@@ -474,13 +488,13 @@ if not answer then
     end
   end
 
-  -- drained returns the current weight of a bucket, at the rate that applied until now.
-  local function drained(c)
+  -- drained returns the current weight of a bucket, at the rate that applied until now. It may be negative.
+  local function drained(c, o)
     if z <= c[3] then
       return c[5]
     end
     local weight = c[5] - (z - c[3]) * c[7]
-    return weight > 0 and weight or 0
+    return weight > 0 and weight or rested(weight, math.max(c[15], o[6]) * c[7])
   end
 
   -- units returns how many units a weight is, rounded up.
@@ -493,7 +507,7 @@ if not answer then
   local function other(c, o)
     local gone, guess = 0, 0
     if c[1] == BUCKET then
-      local weight = drained(c)
+      local weight = math.max(0, drained(c, o))
       gone = units(weight, c[6])
       guess = c[14] > 0 and gone - units(weight - c[14], c[6]) or 0
     elseif c[1] == ROLLING or now < c[7] then
@@ -582,9 +596,9 @@ if not answer then
     if c[14] > 0 then
       if c[1] == BUCKET and z > c[3] then -- the weight that is not guessed drains as if it were alone
         local rest = math.max(0, c[5] - c[14] - (z - c[3]) * c[7])
-        c[5], c[3] = drained(c), z
-        c[14] = c[5] - rest
-        if c[5] == 0 then
+        c[5], c[3] = drained(c, o), z
+        c[14] = math.max(0, c[5] - rest)
+        if c[5] <= 0 then
           c.list, c[9] = {}, z
         end
       end
@@ -601,12 +615,13 @@ if not answer then
     end
     if shape == BUCKET then
       if z > c[3] then
-        c[5], c[3] = drained(c), z
-        if c[5] == 0 then
+        c[5], c[3] = drained(c, o), z
+        if c[5] <= 0 then
           c.list, c[9] = {}, z
         end
       end
       if c[6] ~= o[3] or c[7] ~= o[4] then
+        c[5] = math.max(0, c[5])
         if c[5] > 0 and c[6] ~= o[3] then
           local known = math.ceil((c[5] - c[14]) / c[6] * o[3]) + 2
           local weight = math.ceil(c[5] / c[6] * o[3]) + 2
@@ -740,7 +755,9 @@ if not answer then
   -- surely returns how many units the store can grant without exceeding the limit.
   local function surely(c, o)
     if o[2] == BUCKET then
-      return (o[5] - math.max(c[5], lift(o[5], o[4])) - math.max(0, c[15] - o[6]) * o[4]) / o[3]
+      local least = lift(o[5], o[4])
+      local weight = large(o, least) and c[5] or math.max(c[5], least)
+      return (o[5] - weight - math.max(0, c[15] - o[6]) * o[4]) / o[3]
     elseif o[2] == ROLLING then
       return o[3] - c[13] - c[5]
     end
@@ -845,8 +862,9 @@ if not answer then
     rest = rest and rest - rest % 1
     if o[2] == BUCKET then
       local least = lift(o[5], o[4])
+      least = least > 0 and math.max(least, c[5]) or c[5]
       if c[15] > o[6] then -- others hold their grants for longer
-        least = math.max(least, c[5]) + (c[15] - o[6]) * o[4]
+        least = least + (c[15] - o[6]) * o[4]
       end
       if rest then
         least = o[5] - rest * o[3]
@@ -899,7 +917,7 @@ if not answer then
       local o = c.op
       local full = c[7]
       if c[1] == BUCKET then
-        full = now + c[15] + 2 * (c[3] - z + c[5] / o[4])
+        full = now + c[15] + 2 * (c[3] - z + math.max(0, c[5]) / o[4])
       elseif c[1] == ROLLING then
         full = now + gap(c, o, math.max(c[12], #c[11] - 23))
       elseif c[6] > 0 then -- a window of another time zone or period may begin within this one

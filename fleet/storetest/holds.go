@@ -31,12 +31,7 @@ func holdings() map[string]holding {
 	slow := bucket.Rate{Amount: 2, Per: time.Second, Burst: 5}
 	window := bucket.Window{Amount: 100, Per: time.Second}
 	ofBucket := func(r bucket.Rate) func(hold time.Duration) *shape {
-		return func(hold time.Duration) *shape {
-			s := bucketOf("l", r.Amount, r.Per, r.Burst)
-			s.rule.Hold = hold.Microseconds()
-			s.rule.Meter.Cap -= (s.rule.Hold + 1) * s.rule.Meter.Drain
-			return s
-		}
+		return func(hold time.Duration) *shape { return heldBucket(r, hold) }
 	}
 	ofRolling := func(hold time.Duration) *shape {
 		s := rollingOf("l", window.Amount, window.Per+hold)
@@ -48,6 +43,14 @@ func holdings() map[string]holding {
 		"slow bucket": {ofBucket(slow), []time.Duration{10 * time.Millisecond, 500 * time.Millisecond, 1500 * time.Millisecond}, rateIsHeld(slow)},
 		"rolling":     {ofRolling, []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}, windowIsHeld(window)},
 	}
+}
+
+// heldBucket returns a bucket as a process shares it that holds its grants.
+func heldBucket(r bucket.Rate, hold time.Duration) *shape {
+	s := bucketOf("l", r.Amount, r.Per, r.Burst)
+	s.rule.Hold = hold.Microseconds() + 1
+	s.rule.Meter.Cap -= s.rule.Hold * s.rule.Meter.Drain
+	return s
 }
 
 // rateIsHeld checks with an exact bucket, in billionths of a unit.
@@ -123,6 +126,18 @@ func (h holding) play(w *world) {
 	for range h.times {
 		clients = append(clients, w.another())
 	}
+	take := func(i int, copies, cost int64, late bool) {
+		if a := clients[i].take(copies, h.of(h.times[i]).claim(w.now(), cost)); a.Granted > 0 {
+			at := a.Now.Sub(begin)
+			if late {
+				at += h.times[i]
+			}
+			went = append(went, gone{at, a.Granted * cost})
+		}
+	}
+	random := func(n time.Duration) time.Duration {
+		return time.Duration(rng.Int64N(int64(n))).Truncate(time.Microsecond)
+	}
 	for range 12 {
 		active := 1 + rng.IntN(1<<len(h.times)-1)
 		delay := rng.IntN(3) // all units are spent immediately, all late, or a random mix
@@ -131,19 +146,17 @@ func (h holding) play(w *world) {
 			if active&(1<<i) == 0 {
 				continue
 			}
-			a := clients[i].take(1+rng.Int64N(40), h.of(h.times[i]).claim(w.now(), 1))
-			if a.Granted > 0 {
-				at := a.Now.Sub(begin)
-				if delay == 1 || delay == 2 && rng.IntN(2) == 0 {
-					at += h.times[i]
-				}
-				went = append(went, gone{at, a.Granted})
-			}
-			w.advance(time.Duration(rng.Int64N(int64(60 * time.Millisecond))).Truncate(time.Microsecond))
+			take(i, 1+rng.Int64N(40), 1, delay == 1 || delay == 2 && rng.IntN(2) == 0)
+			w.advance(random(60 * time.Millisecond))
 		}
-		if rng.IntN(2) == 0 {
-			most := []time.Duration{4 * time.Second, 3 * time.Minute}[rng.IntN(2)]
-			w.advance(time.Duration(rng.Int64N(int64(most))).Truncate(time.Microsecond))
+		switch rng.IntN(4) {
+		case 0:
+			w.advance(random([]time.Duration{4 * time.Second, 3 * time.Minute}[rng.IntN(2)]))
+		case 1: // a large call, when the limit has been full for about as long as it requires
+			i := rng.IntN(len(h.times))
+			r := h.of(h.times[i]).rule
+			w.advance(clients[i].take(0, h.of(h.times[i]).claim(w.now(), 1)).Grants[0].Reset + random(2*h.times[len(h.times)-1]))
+			take(i, 1, r.Most()-rng.Int64N(3), rng.IntN(2) == 0)
 		}
 	}
 	slices.SortStableFunc(went, func(a, b gone) int { return int(a.at - b.at) })
@@ -238,10 +251,7 @@ func (u heldLimit) comes(w *world, every time.Duration) { u.play(w, every, false
 // process got and asked for.
 func (u heldLimit) play(w *world, every time.Duration, begins bool) (got, asked int64) {
 	of := func(hold time.Duration) *shape {
-		s := bucketOf("l", 100, time.Second, u.burst)
-		s.rule.Hold = hold.Microseconds()
-		s.rule.Meter.Cap -= (s.rule.Hold + 1) * s.rule.Meter.Drain
-		return s
+		return heldBucket(bucket.Rate{Amount: 100, Per: time.Second, Burst: u.burst}, hold)
 	}
 	leased, not := of(u.lease), of(10*time.Millisecond)
 	b := w.another()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // near returns the tolerance for an answer of a real store, whose clock may be coarser than a microsecond.
@@ -46,6 +47,43 @@ func (w *world) exactly(wait time.Duration, s *shape) {
 	w.pass(time.Microsecond)
 	if a := w.take(1, s.claim(w.now(), 3)); a.Granted != 1 {
 		w.Errorf("at the instant that was named: refused, wait %v", a.Grants[0].Wait)
+	}
+}
+
+// completeBurst checks a limit whose processes hold grants for 40ms, so that the store grants 7 of 10 units at once.
+func completeBurst(w *world) {
+	const hold, empty = 40 * time.Millisecond, 200 * time.Millisecond
+	s := heldBucket(bucket.Rate{Amount: 50, Per: time.Second, Burst: 10}, hold)
+	all := func(now time.Time) []fleet.Claim { return []fleet.Claim{s.claim(now, 10)} }
+	w.must(1, all(w.now())...)
+	refused := w.take(1, all(w.now())...)
+	wait := refused.Grants[0].Wait
+	if refused.Granted != 0 || wait < empty || wait > 2*(hold+empty) {
+		w.Fatalf("after all units: %d granted, wait %v; want none for %v", refused.Granted, wait, hold+empty)
+	}
+	if left := refused.Grants[0].Left; left != 0 {
+		w.Errorf("%d units left after a call that cost all", left)
+	}
+	due := refused.Now.Add(wait)
+	if w.advance != nil {
+		w.pass(wait - time.Microsecond)
+		if a := w.take(1, all(w.now())...); a.Granted != 0 {
+			w.Errorf("granted a microsecond before the instant that was named")
+		}
+		w.pass(time.Microsecond)
+		if a := w.take(1, all(w.now())...); a.Granted != 1 {
+			w.Errorf("at the instant that was named: refused, wait %v", a.Grants[0].Wait)
+		}
+	} else if _, a := w.granted(1, all); a.Now.Before(due.Add(-near(wait))) {
+		w.Errorf("granted %v before the instant that was named", due.Sub(a.Now))
+	}
+	w.pass(hold + empty/2)
+	w.must(1, s.claim(w.now(), 1))
+	if a := w.take(1, all(w.now())...); a.Granted != 0 {
+		w.Error("all units granted although one is used")
+	}
+	if a := w.take(1, s.claim(w.now(), 11)); a.Granted != 0 || a.Grants[0].Wait != bucket.Never {
+		w.Errorf("more than all units: %d granted, wait %v", a.Granted, a.Grants[0].Wait)
 	}
 }
 

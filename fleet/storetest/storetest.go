@@ -50,6 +50,7 @@ var tests = []struct {
 	{name: "what cannot be meant makes nothing", run: nonsense},
 	{name: "waiting as long as was said is enough", run: honestWait},
 	{name: "everything is there when it was said to be", run: honestReset},
+	{name: "a call may cost the complete burst once the limit was full for the hold", run: completeBurst},
 	{name: "a pause stops everyone", run: pauseStopsAll},
 	{name: "a pause is never made shorter", run: pauseOnlyGrows},
 	{name: "units come back by their mark", run: backByMark},

@@ -54,7 +54,7 @@ func nearly(r Rate, full int64) (m Meter) {
 	return m
 }
 
-// A Fill is the level of a meter at an instant, in microseconds.
+// A Fill is the level of a meter at an instant, in microseconds. A Meter never makes a weight negative.
 type Fill struct{ At, Weight int64 }
 
 // Drained returns the fill as of now. If time runs backwards, nothing drains.
@@ -80,13 +80,14 @@ func (m *Meter) Free(s Fill) int64 { return max(0, m.Cap-s.Weight) / m.Unit }
 // Most returns how many units fit into an empty meter.
 func (m *Meter) Most() int64 { return max(0, m.Cap) / m.Unit }
 
-// Wait returns how many microseconds after s.At n units fit. n must be at most Most.
+// Wait returns how many microseconds after s.At n units fit. If n is more than Most, they fit when the weight is negative
+// by the difference.
 func (m *Meter) Wait(s Fill, n int64) int64 {
 	return ceilDiv(max(0, s.Weight+n*m.Unit-m.Cap), m.Drain)
 }
 
 // Empty returns how many microseconds after s.At the meter is empty.
-func (m *Meter) Empty(s Fill) int64 { return ceilDiv(s.Weight, m.Drain) }
+func (m *Meter) Empty(s Fill) int64 { return ceilDiv(max(0, s.Weight), m.Drain) }
 
 // mostWeight is half of the number up to which a double represents all integers: a weight to which a store adds stays
 // an integer.

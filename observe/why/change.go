@@ -91,14 +91,14 @@ func (a *advice) limit(r *weir.Refusal) {
 
 // dear adds advice for a call that costs more than its limit can ever hold.
 func (a *advice) dear(r *weir.Refusal) {
-	a.say("limits."+r.Limit, "the call costs more units than the limit can hold (%d): raise the burst of the limit, or make the call smaller", r.Level.Full)
+	a.say("limits."+r.Limit, "the call costs more units than the limit can hold (%d): raise the burst of the limit, or make the call smaller", r.Level.Full+r.Level.HeldBack)
 }
 
 // tooDear reports whether the call costs more than its limit can hold.
 func tooDear(r *weir.Refusal) bool {
 	for i := range r.Levels {
 		if l := &r.Levels[i]; l.Rule.Name == r.Limit && l.Key == r.Key {
-			return l.Cost > l.Level.Full
+			return l.Cost > l.Level.Full+l.Level.HeldBack
 		}
 	}
 	return false

@@ -111,7 +111,7 @@ func (s *Server) heard(h *held, o outcome.Outcome) outcome.Outcome {
 func bounded(usage map[string]int64, levels []weir.LimitLevel) map[string]int64 {
 	most := make(map[string]int64)
 	for _, l := range levels {
-		most[l.Rule.UnitName()] = max(most[l.Rule.UnitName()], l.Level.Full)
+		most[l.Rule.UnitName()] = max(most[l.Rule.UnitName()], l.Level.Full+l.Level.HeldBack)
 	}
 	out := make(map[string]int64, len(usage))
 	for unit, n := range usage {

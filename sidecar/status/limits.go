@@ -22,7 +22,7 @@ type Limit struct {
 	Rate      float64   `json:"rate"`              // in force, per second
 	Left      int64     `json:"left"`              // units available now
 	Full      int64     `json:"full"`              // units when full
-	HeldBack  int64     `json:"held_back"`         // units of a shared burst that the store never grants at one time, because leases may be spent later
+	HeldBack  int64     `json:"held_back"`         // units of a shared burst that only one call can use, after the limit was full for a lease
 	ResetMS   int64     `json:"reset_ms"`          // until full; if fixed, until the window ends
 	ResetAt   time.Time `json:"reset_at,omitzero"` // the end of the window, in its zone; only if fixed
 	PausedMS  int64     `json:"paused_ms"`         // how long a hint still stops all callers

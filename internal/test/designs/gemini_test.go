@@ -155,63 +155,57 @@ func TestSimulationOfGeminiFree(t *testing.T) {
 	}
 }
 
-// In a fleet, leases hold a second of the tokens. A call that needs all tokens of a minute, by an estimate, is charged the
-// content of the bucket and proceeds. The remainder becomes debt at its end. A cost that is not an estimate must fit.
+// A call may cost all tokens of the preset. In a fleet, the bucket must then have been full for as long as a process may use
+// tokens after their grant.
 func TestFleetLetsCallOfAllTokensGo(t *testing.T) {
-	// The page of the designs has these numbers.
-	t.Run("leased", func(t *testing.T) { fleetLetsCallOfAllTokensGo(t, 0, 245_833) })
-	t.Run("lease off", func(t *testing.T) { fleetLetsCallOfAllTokensGo(t, -1, 249_958) })
+	t.Run("leased", func(t *testing.T) { fleetLetsCallOfAllTokensGo(t, 0, 4167) })
+	t.Run("lease off", func(t *testing.T) { fleetLetsCallOfAllTokensGo(t, -1, 42) })
 	t.Run("without a store", func(t *testing.T) {
-		u, err := weir.New("gemini", preset(t, "gemini-free-refill"), weir.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer u.Close()
-		permit, err := u.Acquire(t.Context(), weir.Call{Cost: map[string]int64{"tokens": 250_000}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		permit.Report(outcome.Outcome{Class: outcome.OK})
+		synctest.Test(t, func(t *testing.T) { allTokensGo(t, nil, 0) })
 	})
 }
 
-// fleetLetsCallOfAllTokensGo tests a fleet that grants most tokens at once.
-func fleetLetsCallOfAllTokensGo(t *testing.T, lease time.Duration, most int64) {
+func fleetLetsCallOfAllTokensGo(t *testing.T, lease time.Duration, reserved int64) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fleet.New(fleet.NewMemory(nil), fleet.Options{Lease: lease})
 		f.Start()
 		defer func() { _ = f.Close(context.Background()) }()
-		p := preset(t, "gemini-free-refill")
-		u, err := weir.New("gemini", p, weir.Options{Fleet: f})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer u.Close()
-		all := map[string]int64{"tokens": 250_000}
-		permit, err := u.Acquire(t.Context(), weir.Call{Cost: all, Estimated: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		permit.Report(outcome.Outcome{Class: outcome.OK, Usage: all})
-		// All tokens are used: the next thousand come after the debt is paid.
-		began := time.Now()
-		if permit, err = u.Acquire(t.Context(), weir.Call{Cost: map[string]int64{"tokens": 1000}}); err != nil {
-			t.Fatal(err)
-		}
-		permit.Report(outcome.Outcome{Class: outcome.OK})
-		// The bucket may have had a part of the next token.
-		least := time.Duration(1000+250_000-most-1) * time.Minute / 250_000
-		if took := time.Since(began); took < least || took > 5*time.Second {
-			t.Errorf("1,000 tokens after 250,000 took %v, want %v for these and those that were owed, and no more than 5s", took, least)
-		}
-		time.Sleep(2 * time.Minute) // the bucket is full
-		if _, err = u.Acquire(t.Context(), weir.Call{Cost: map[string]int64{"tokens": most + 1}}); !errors.Is(err, weir.ErrTooMuch) {
-			t.Errorf("%v, want %v", err, weir.ErrTooMuch)
-		}
-		began = time.Now()
-		if permit, err = u.Acquire(t.Context(), weir.Call{Cost: map[string]int64{"tokens": most}}); err != nil || time.Since(began) > time.Second {
-			t.Fatalf("%d tokens after %v: %v", most, time.Since(began), err)
-		}
-		permit.Report(outcome.Outcome{Class: outcome.OK})
+		allTokensGo(t, f, reserved)
 	})
+}
+
+// allTokensGo takes all tokens several times. reserved is the part of them that is granted only to a single call.
+func allTokensGo(t *testing.T, f *fleet.Fleet, reserved int64) {
+	u, err := weir.New("gemini", preset(t, "gemini-free-refill"), weir.Options{Fleet: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	begin := time.Now()
+	// take takes tokens and checks that they are granted this long after the beginning.
+	take := func(tokens int64, estimated bool, wait, due time.Duration) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		defer cancel()
+		permit, err := u.Acquire(ctx, weir.Call{Cost: map[string]int64{"tokens": tokens}, Estimated: estimated})
+		if err != nil {
+			t.Fatalf("%d tokens after %v: %v", tokens, time.Since(begin), err)
+		}
+		permit.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": tokens}})
+		if at := time.Since(begin); at < due-time.Millisecond || at > due+time.Second {
+			t.Errorf("%d tokens granted after %v, want %v", tokens, at, due)
+		}
+	}
+	accrue := func(tokens int64) time.Duration { return time.Duration(tokens) * time.Minute / 250_000 }
+	take(250_000, false, time.Second, 0)
+	take(1000, false, 5*time.Second, accrue(1000+reserved))
+	due := accrue(1000+reserved) + accrue(250_000)
+	time.Sleep(time.Until(begin.Add(due - 5*time.Second)))
+	take(250_000, false, 9*time.Second, due)
+	if _, err := u.Acquire(t.Context(), weir.Call{Cost: map[string]int64{"tokens": 250_001}}); !errors.Is(err, weir.ErrTooMuch) {
+		t.Errorf("%v, want %v", err, weir.ErrTooMuch)
+	}
+	due += accrue(250_000)
+	time.Sleep(time.Until(begin.Add(due)))
+	take(300_000, true, time.Second, due) // an estimate waits for no more than what a full bucket grants
 }
