@@ -12,14 +12,15 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// The store holds back some units of a shared limit. An estimate is reduced to the rest, because it would otherwise
-// always be refused.
+// The store holds back some units of a shared limit. An estimate is reduced to the rest, which is granted as soon as the
+// limit is full. A busy limit is never full for longer.
 func TestGuessesAreCutToWhatAFleetCanGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := rate("tokens", 100_000, time.Minute, 100_000)
 		l.Unit = "tokens"
 		for name, fairly := range map[string]weir.Fair{"in turn": {By: "user"}, "not": {}} {
 			u := joined(t, 1, weir.Policy{Limits: []limit.Limit{l}, MaxWait: 2 * time.Minute, Fair: fairly})[0]
+			begin := time.Now()
 			for range 2 {
 				p, err := u.Acquire(context.Background(), weir.Call{Cost: map[string]int64{"tokens": 250_000}, Estimated: true})
 				if err != nil {
@@ -27,10 +28,13 @@ func TestGuessesAreCutToWhatAFleetCanGrant(t *testing.T) {
 				}
 				p.Report(outcome.Outcome{Class: outcome.OK})
 			}
-			// An exact cost is refused, and the refusal contains the real capacity of the limit.
+			if took := time.Since(begin); took > 59*time.Second+500*time.Millisecond {
+				t.Errorf("%s: the second call got its units after %v, want 59s: for more units, the limit must be full for a second", name, took)
+			}
+			// An exact cost above the limit is refused.
 			var p weir.Permit
-			if d := u.Try(weir.Call{Cost: map[string]int64{"tokens": 100_000}}, &p); d.Allowed || d.RetryAfter != weir.Never {
-				t.Errorf("%s: more than the store grants: %+v", name, d)
+			if d := u.Try(weir.Call{Cost: map[string]int64{"tokens": 100_001}}, &p); d.Allowed || d.RetryAfter != weir.Never {
+				t.Errorf("%s: more than the limit: %+v", name, d)
 			}
 		}
 	})

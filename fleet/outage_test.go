@@ -32,6 +32,7 @@ type outage struct {
 	cost    int64
 	big     int64   // the cost of expensive calls
 	costly  float64 // the share of expensive calls
+	calm    bool    // few calls come
 	wait    time.Duration
 
 	mu     sync.Mutex

@@ -51,7 +51,7 @@ func randomOutage(t *testing.T, shape limit.Shape, seed uint64, goes, several bo
 	if twist != nil {
 		twist(w, rand.New(rand.NewPCG(seed, 20+uint64(shape))))
 	}
-	if r.IntN(3) == 0 {
+	if r.IntN(3) == 0 && !w.calm {
 		w.costly, w.big = 0.1, max(2, l.Full()/4)
 		if shape != limit.Bucket {
 			w.big = max(2, l.Amount/40)
@@ -61,6 +61,9 @@ func randomOutage(t *testing.T, shape limit.Shape, seed uint64, goes, several bo
 	surges := r.IntN(2) == 0
 	if surges {
 		total /= 8
+	}
+	if w.calm {
+		total = 0.5 + r.Float64()
 	}
 	stays := r.IntN(3) == 0 && !several // no process starts or ends: a new one would not know that its limit replaces another
 	n := 2 + r.IntN(7)
@@ -203,6 +206,42 @@ func TestNothingIsOverInTwistedHistories(t *testing.T) {
 				playHistories(t, shape, n, goes, false, func(w *outage, r *rand.Rand) { twist(w, r, goes) })
 			})
 		}
+	}
+}
+
+// The same holds if some calls cost all or nearly all units of a bucket.
+func TestNothingIsOverInHistoriesOfLargeCalls(t *testing.T) {
+	for _, goes := range []bool{false, true} {
+		t.Run(fmt.Sprint("going on ", goes), func(t *testing.T) {
+			t.Parallel()
+			n := campaign.Histories(10, 40)
+			if *histories > 0 {
+				n = *histories
+			}
+			large := 0
+			for i := range n {
+				seed := *firstSeed + uint64(i)
+				synctest.Test(t, func(t *testing.T) {
+					w := randomOutage(t, limit.Bucket, seed, goes, false, func(w *outage, r *rand.Rand) {
+						if r.IntN(2) == 0 {
+							twist(w, r, goes)
+						}
+						w.calm, w.costly, w.big = true, 0.5, w.limit.Full()-r.Int64N(3)
+					})
+					if n, where := w.over(); n > 0 {
+						t.Errorf("seed %d: over by %d %s of %v", seed, n, where, w.limit)
+					}
+					for _, u := range w.went {
+						if u.n > newSpec(w.limit, 0, defaultGuard).burst() {
+							large++
+						}
+					}
+				})
+			}
+			if t.Logf("%d large calls in %d histories", large, n); large < n {
+				t.Errorf("only %d calls of more than a full bucket went", large)
+			}
+		})
 	}
 }
 

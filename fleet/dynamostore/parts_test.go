@@ -42,6 +42,7 @@ type world struct {
 	rng   *rand.Rand
 	trip  time.Duration
 	loss  float64
+	large int64 // the cost of every third call; 0 means 1
 	ended bool
 	procs []*member
 	went  []spent
@@ -157,7 +158,11 @@ func (p *member) arrive(rng *rand.Rand, demand float64) {
 			return
 		case <-time.After(time.Duration(rng.ExpFloat64() / demand * float64(time.Second))):
 		}
-		p.w.calls.Go(func() { p.call(1, 2*time.Second) })
+		cost := int64(1)
+		if p.w.large > 0 && rng.IntN(3) == 0 {
+			cost = p.w.large
+		}
+		p.w.calls.Go(func() { p.call(cost, 2*time.Second) })
 	}
 }
 
@@ -284,7 +289,7 @@ func (w *world) between(from, to time.Duration) (n int64) {
 
 // playRandom plays a random history. The table is unreachable or slow. Processes are cut off in one or both
 // directions, killed, started and stopped. Calls surge at the worst moments.
-func playRandom(t *testing.T, shape limit.Shape, seed uint64) *world {
+func playRandom(t *testing.T, shape limit.Shape, seed uint64, large bool) *world {
 	r := rand.New(rand.NewPCG(seed, uint64(shape)))
 	perSecond := 20 + r.Int64N(60)
 	l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: perSecond, Per: time.Second, Burst: max(4, perSecond*(1+r.Int64N(40))/10)}}
@@ -306,6 +311,9 @@ func playRandom(t *testing.T, shape limit.Shape, seed uint64) *world {
 	surges := r.IntN(2) == 0
 	if surges {
 		total /= 6
+	}
+	if large {
+		total, w.large = 1+r.Float64(), l.Full()-r.Int64N(3)
 	}
 	n := 2 + r.IntN(4)
 	demand := func() float64 { return total / float64(n) * (0.1 + 1.8*r.Float64()) }
@@ -390,7 +398,7 @@ func TestNothingIsOverInRandomHistories(t *testing.T) {
 			for i := range n {
 				seed := *firstSeed + uint64(i)
 				synctest.Test(t, func(t *testing.T) {
-					w := playRandom(t, shape, seed)
+					w := playRandom(t, shape, seed, false)
 					used += w.between(0, time.Hour)
 					if n, where := w.over(); n > 0 {
 						t.Errorf("seed %d: over by %d at %v of %v", seed, n, where, w.limit)
@@ -399,6 +407,31 @@ func TestNothingIsOverInRandomHistories(t *testing.T) {
 			}
 			t.Logf("%d histories, %.1f units/s", n, float64(used)/60/float64(n))
 		})
+	}
+}
+
+// The same holds if some calls cost all or nearly all units of a bucket.
+func TestNothingIsOverInHistoriesOfLargeCalls(t *testing.T) {
+	n, large := campaign.Histories(6, 40), 0
+	if *histories > 0 {
+		n = *histories
+	}
+	for i := range n {
+		seed := *firstSeed + uint64(i)
+		synctest.Test(t, func(t *testing.T) {
+			w := playRandom(t, limit.Bucket, seed, true)
+			if n, where := w.over(); n > 0 {
+				t.Errorf("seed %d: over by %d at %v of %v", seed, n, where, w.limit)
+			}
+			for _, s := range w.went {
+				if s.n == w.large {
+					large++
+				}
+			}
+		})
+	}
+	if t.Logf("%d large calls in %d histories", large, n); large < n {
+		t.Errorf("only %d large calls went", large)
 	}
 }
 

@@ -82,6 +82,12 @@ func completeBurst(w *world) {
 	if a := w.take(1, all(w.now())...); a.Granted != 0 {
 		w.Error("all units granted although one is used")
 	}
+	w.pass(2 * (hold + empty))
+	one := w.another().must(1, s.claim(w.now(), 1))
+	w.pass(25 * time.Millisecond) // the limit is full again
+	if a := w.take(1, all(w.now())...); a.Granted != 0 && a.Now.Sub(one.Now) < 20*time.Millisecond+hold {
+		w.Errorf("all units granted %v after another client got one", a.Now.Sub(one.Now))
+	}
 	if a := w.take(1, s.claim(w.now(), 11)); a.Granted != 0 || a.Grants[0].Wait != bucket.Never {
 		w.Errorf("more than all units: %d granted, wait %v", a.Granted, a.Grants[0].Wait)
 	}
