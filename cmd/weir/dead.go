@@ -48,8 +48,8 @@ type letterSource struct {
 
 func (w world) letterFlags(c *cobra.Command) *letterSource {
 	m := &letterSource{running: w.adminFlags(c), env: w.env}
-	c.Flags().StringVar(&m.file, "file", "", "read and change the deliveries in `FILE`; no running weir may use it")
-	c.Flags().StringVar(&m.config, "config", "", "open the deliveries of configuration `FILE` instead of asking a running weir")
+	c.Flags().StringVar(&m.file, "file", "", "open the deliveries in `FILE`, which no running weir may use")
+	c.Flags().StringVar(&m.config, "config", "", "open the deliveries of configuration `FILE` instead of calling a running weir")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		given := 0
 		for _, name := range []string{"admin", "file", "config"} {
@@ -141,10 +141,10 @@ func newDeadList(w world) *cobra.Command {
 	}
 	m := w.letterFlags(c)
 	choice := w.choiceFlags(c, m.running)
-	oldest := c.Flags().Bool("oldest", false, "list the oldest first, of all upstreams")
+	oldest := c.Flags().Bool("oldest", false, "list the oldest first")
 	most := c.Flags().Int("limit", 100, "list at most `N`; 0 for all")
 	asJSON := c.Flags().Bool("json", false, "print one JSON object per line")
-	queue := c.Flags().String("queue", "", "print the number of messages in the dead letter queue of the SQS queue at `URL`, and the last move back")
+	queue := c.Flags().String("queue", "", "print the number of messages in the dead letter queue of the SQS queue at `URL`, and the state of the last redrive")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *queue != "" {
 			if err := onlyWithQueue(c, nil, "json"); err != nil {
@@ -184,7 +184,7 @@ func (w world) listLetters(ctx context.Context, m *letterSource, c *deliveries.C
 			return nil
 		}
 		if most > 0 && printed >= most {
-			fmt.Fprintf(w.err, "there are more: --limit 0 lists all\n")
+			fmt.Fprintf(w.err, "there are more dead letters: --limit 0 lists all\n")
 			return nil
 		}
 		q.Set("cursor", p.Next)

@@ -45,9 +45,9 @@ queue of SQS back to its queue.`,
 	}
 	p := &changing{w: w, m: w.letterFlags(c), do: do, told: time.Now()}
 	choice, f := w.choiceFlags(c, p.m.running), c.Flags()
-	all := f.Bool("all", false, "all dead letters")
+	all := f.Bool("all", false, "select all dead letters")
 	most := f.Int("most", 0, "change at most `N` of the selected dead letters; 0 means all")
-	f.Func("rate", "at most `RATE`, such as 10/s, 300/m or 5000/h; limits of the upstream apply as well", func(v string) (err error) {
+	f.Func("rate", "change at most `RATE`, such as 10/s, 300/m or 5000/h; the upstream's limits also apply", func(v string) (err error) {
 		p.rate, err = perSecond(v)
 		return err
 	})
@@ -114,7 +114,7 @@ func misordered(ids []string, c *deliveries.Choice, all bool, most int) string {
 	case chosen && all:
 		return "--all cannot be combined with other flags that select dead letters: leave out --all, or the other flags"
 	case len(ids) == 0 && !chosen && !all:
-		return "nothing is selected: name IDs, or use --upstream, --reason, --owner, --older or --all"
+		return "nothing is selected: give IDs, or use --upstream, --reason, --owner, --older or --all"
 	case len(ids) > 0 && most != 0:
 		return "--most applies to flags only: leave it out with IDs"
 	case most < 0:

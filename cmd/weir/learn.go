@@ -40,8 +40,8 @@ func newLearn(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "learn [LOG...]",
 		Short: "Propose limits from logs or metrics, as a diff of weir.yaml",
-		Long: `Propose limits as a diff of weir.yaml. It changes nothing. LOG is a log of weir with log: attempts, or - for standard input. Without LOG,
-name a source of metrics with --prometheus or --cloudwatch.`,
+		Long: `Propose limits as a diff of weir.yaml. The command does not change the file. LOG is a log of weir with log: attempts, or - for standard
+input. To use metrics instead of a log, set --prometheus or --cloudwatch.`,
 		Example: `  weir learn weir.log | patch
   weir learn --prometheus http://127.0.0.1:9090 --since 72h`,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
@@ -53,9 +53,9 @@ name a source of metrics with --prometheus or --cloudwatch.`,
 	f.DurationVar(&o.since, "since", 24*time.Hour, "read the metrics of the last `DURATION`")
 	f.DurationVar(&o.step, "step", time.Minute, "read metrics in steps of `DURATION`")
 	f.StringVar(&o.upstream, "upstream", "", "`UPSTREAM` that the CloudWatch metrics describe")
-	f.StringVar(&o.prometheus, "prometheus", "", "`URL` of a Prometheus that scrapes weir")
+	f.StringVar(&o.prometheus, "prometheus", "", "`URL` of the Prometheus server that scrapes weir")
 	f.StringVar(&o.job, "job", "weir", "`NAME` of the job with which Prometheus scrapes weir")
-	f.StringVar(&o.tokenEnv, "token-env", "", "environment `VARIABLE` with the token for Prometheus")
+	f.StringVar(&o.tokenEnv, "token-env", "", "environment `VARIABLE` that contains the token for Prometheus")
 	known := slices.Sorted(maps.Keys(learn.Known))
 	f.StringVar(&o.metrics, "cloudwatch", "", "`METRICS` of CloudWatch: "+strings.Join(known, ", ")+", or any name with --namespace, --requests and --throttles")
 	completeFixed(c, "cloudwatch", known...)
@@ -140,9 +140,9 @@ func readLogs(w world, l *learn.Learner, files []string) error {
 		n    int64
 		says string
 	}{
-		{read.Strange, "%d lines were skipped because weir did not write them\n"},
-		{read.Dropped, "%d lines were dropped when the log was written: rates may be higher than they appear\n"},
-		{read.Backward, "the clock was set back %d times: the log before and after was read separately\n"},
+		{read.Strange, "%d lines were skipped because they are not lines of weir's log\n"},
+		{read.Dropped, "weir dropped %d lines when it wrote the log: real rates may be higher\n"},
+		{read.Backward, "the clock was set back %d times: the parts before and after were analyzed separately\n"},
 	} {
 		if of.n > 0 {
 			fmt.Fprintf(w.err, of.says, of.n)
@@ -172,7 +172,7 @@ func (o *lesson) cloudwatch(ctx context.Context, w world, l *learn.Learner, text
 		return err
 	}
 	if cfg.Region == "" {
-		return errors.New("there is no AWS region: use --region or set AWS_REGION")
+		return errors.New("the AWS region is unknown: use --region or set AWS_REGION")
 	}
 	api := cloudwatch.NewFromConfig(cfg)
 	if o.metrics != "weir" {
@@ -223,7 +223,7 @@ func (o *lesson) tell(w world, all []learn.Finding, text []byte) error {
 		fmt.Fprintln(&b, "#", plain(text))
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(&b, "# not enough data: no attempt of an upstream was found")
+		fmt.Fprintln(&b, "# not enough data: no attempts were found")
 	}
 	if len(diff) == 0 {
 		fmt.Fprintf(&b, "# nothing to change in %s\n", o.config)

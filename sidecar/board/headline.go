@@ -65,7 +65,7 @@ func (v *View) headline() string {
 
 // several describes what upstreams in a state do.
 var several = map[string]string{
-	"throttled": "throttle many attempts", "failing": "fail many attempts", "refusing": "have calls that weir refuses",
+	"throttled": "throttle many attempts", "failing": "have many failed attempts", "refusing": "have calls that weir refuses",
 	"paused": "are paused", "half-open": "are recovering", "open": "are down",
 }
 
@@ -92,7 +92,7 @@ func (v *View) calm() string {
 // instance adds the problems that do not belong to one upstream.
 func (v *View) instance() {
 	if v.Draining {
-		v.found(Problem{State: "trouble", Text: "This weir is shutting down.", Help: "It completes the calls in progress. Send new calls to another instance."})
+		v.found(Problem{State: "trouble", Text: "This weir is shutting down.", Help: "It completes the calls in progress. Send new calls to another weir."})
 	}
 	store := ""
 	if f := v.Fleet; f != nil && f.AwayMS > 0 {
@@ -106,7 +106,7 @@ func (v *View) instance() {
 		if t.With == store {
 			continue
 		}
-		text := "There is a problem with " + t.With
+		text := "weir has a problem with " + t.With
 		if t.Upstream != "" {
 			text = fmt.Sprintf("weir cannot call %s because of a problem with %s", t.Upstream, t.With)
 		}
@@ -122,7 +122,7 @@ func (v *View) instance() {
 		})
 	}
 	if d := v.Deliveries; d != nil && d.Error != "" {
-		v.found(Problem{State: "trouble", Text: sentence("The store of deliveries does not answer", d.Error), Help: "Check that it runs and that this machine reaches it. Deliveries wait until it answers."})
+		v.found(Problem{State: "trouble", Text: sentence("The store of deliveries does not answer", d.Error), Help: "Check that the store runs and that this machine reaches it. Deliveries wait until it answers."})
 	}
 	if v.Fleet != nil && v.Fleet.Found != nil {
 		for i := range v.Fleet.Found.Cold {
@@ -134,7 +134,7 @@ func (v *View) instance() {
 func coldProblem(store string, c *status.Cold) Problem {
 	p := Problem{
 		State: "trouble", Upstream: c.Upstream, Text: fmt.Sprintf("The %s store is new or was emptied, so weir does not know the usage of the limits of %s.", store, c.Upstream),
-		Help: "They count as used up until their windows end. If nothing was used, run weir store init.", Page: "docs/runbooks/store-cold.md",
+		Help: "These limits count as used up until their windows end. If nothing was used, run weir store init.", Page: "docs/runbooks/store-cold.md",
 	}
 	if c.Mode == limit.ColdShare || c.Mode == limit.ColdFull {
 		p.Help = "Calls continue as the setting cold specifies. Earlier usage may exceed the limit."
@@ -178,7 +178,7 @@ func (r *Row) problem(now time.Time) Problem {
 		p.Help, p.Page = "Check the upstream. weir stops calling it if the failures continue.", "docs/runbooks/upstream-failing.md"
 	case "throttled":
 		p.Text = fmt.Sprintf("%s throttles %s of the attempts%s, although weir's limits allow them.", r.Name, share(r.Throttled, r.attempts()), r.since(now, func(s *sample) bool { return s.throttled > 0 }))
-		p.Help, p.Page = "Lower the limits of this upstream to what it allows, or find out which other programs use them.", "docs/runbooks/high-throttling.md"
+		p.Help, p.Page = "Lower the limits to what this upstream allows, or find out which other programs call it.", "docs/runbooks/high-throttling.md"
 	}
 	return p
 }
@@ -275,17 +275,17 @@ func (r *Row) pauseProblem(p *Problem, now time.Time) {
 		return
 	}
 	p.Text = fmt.Sprintf("weir holds back %s%s, because the upstream asked it to wait.", what, until)
-	p.Help = "If this happens often, lower the limits of this upstream to what it allows."
+	p.Help = "If this happens often, lower the limits to what this upstream allows."
 }
 
 // refusals explains each reason of a refusal: the cause, what to do, and the page with details.
 var refusals = map[weir.Reason]struct{ why, help, page string }{
 	weir.RateLimited:        {"its limit is used up", "Raise the limit if the upstream allows more, or max_wait so that calls wait longer for their turn.", "docs/how-to/explain-a-refusal.md"},
 	weir.QuotaExhausted:     {"its quota is used up", "Wait until the quota resets, or ask for a higher one.", "docs/runbooks/quota-low.md"},
-	weir.ConcurrencyLimited: {"too many calls are in flight", "Find out whether the upstream has become slow. Raise concurrency if it can take more calls.", "docs/how-to/explain-a-refusal.md"},
+	weir.ConcurrencyLimited: {"too many calls are in flight", "Find out whether the upstream is slower than usual. Raise concurrency if the upstream can process more calls.", "docs/how-to/explain-a-refusal.md"},
 	weir.CircuitOpen:        {"its breaker was open", "Check the upstream.", "docs/runbooks/breaker-open.md"},
 	weir.Paused:             {"its calls were paused", "See the pauses of this upstream.", "docs/how-to/pause-and-resume.md"},
-	weir.ShuttingDown:       {"this weir is shutting down", "Send the calls to another instance.", ""},
+	weir.ShuttingDown:       {"this weir is shutting down", "Send the calls to another weir.", ""},
 }
 
 func (r *Row) refusalProblem(p *Problem, now time.Time) {

@@ -109,7 +109,7 @@ func TestHeadlineNamesUpstreamCauseAndTime(t *testing.T) {
 				return []delivery.Count{{Upstream: up, Status: delivery.Failed, N: 2, Oldest: time.Now()}}, nil
 			}
 		}, []string{"2 messages to " + up + " could not be delivered, the oldest since 00:00:11 UTC."}, "Find out why"},
-		"shutting down": {[]string{up}, wide, func(s *site) { s.board.Page.Draining.Store(true) }, []string{"This weir is shutting down."}, "another instance"},
+		"shutting down": {[]string{up}, wide, func(s *site) { s.board.Page.Draining.Store(true) }, []string{"This weir is shutting down."}, "another weir"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

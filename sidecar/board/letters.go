@@ -48,7 +48,7 @@ func (p *page) letters(upstream string, all []delivery.Delivery, err error) {
 	case len(all) == 0:
 		p.Put(`<p>There are none.</p>`)
 	default:
-		p.Put(`<p>At most the latest %d are shown. Redrive sends a message again with its Idempotency-Key. An upstream that has forgotten the key may do the work a second time.</p>
+		p.Put(`<p>This page shows at most the latest %d. Redrive sends a message again with its Idempotency-Key. An upstream that no longer knows the key may do the work a second time.</p>
 %s`, mostLetters, p.button(&deed{Upstream: upstream, Do: "redrive"}, "Redrive all"))
 		p.Table("", "ID", "Given up at", "Cause", "Attempts", "Operator")
 		for i := range all {
@@ -85,7 +85,7 @@ func (b *Board) post(ctx context.Context, d *deed) (int, error) {
 		n, err = b.Page.Letters.Drop(ctx, f, 1)
 	}
 	if err == nil && n == 0 {
-		err = errors.New("nothing was changed: the dead letter no longer exists, or its caller's token has expired; to redrive it in that case, run weir dead redrive --token-ended")
+		err = errors.New("nothing was changed: the dead letter no longer exists, or its caller's token has expired; if the token has expired, run weir dead redrive --token-ended")
 	}
 	return n, err
 }

@@ -1,13 +1,13 @@
-// Renews what changes of the page each second, and opens rows in place. Without it the page is as it was when it was loaded,
-// and rows are opened by a link.
+// Updates the page each second, and opens rows in place. Without this script, the page shows the state when it was loaded, and
+// rows open by a link.
 "use strict";
 (() => {
 	const said = document.getElementById("live");
 	const rows = document.getElementById("rows");
-	const late = new Map(); // by id, what is inside elements that could not be renewed yet
+	const late = new Map(); // by id, the new content of elements that could not be updated yet
 	let source, last = new Date();
 
-	// Nothing is taken away from under a viewer's hands: not while a button in it has the focus, or text of it is selected.
+	// An element is not updated while the viewer uses it: while a button in it has the focus, or text in it is selected.
 	function held(element) {
 		const at = document.activeElement;
 		const selected = document.getSelection();
@@ -59,7 +59,7 @@
 				}
 			}
 		} catch {
-			// The next event asks again, and says if weir does not answer at all.
+			// The next event tries again. If weir does not answer, the event source reports it.
 		}
 		delete inner.dataset.asked;
 	}
@@ -87,7 +87,7 @@
 		}
 		let next = rows.firstElementChild;
 		for (const id of ids) {
-			while (next && !known.has(next.id)) { // it is open, and stays
+			while (next && !known.has(next.id)) { // the row is open, so it stays
 				next = next.nextElementSibling;
 			}
 			const row = document.getElementById(id) || addRow(id);

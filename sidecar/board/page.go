@@ -140,9 +140,9 @@ func (p *page) more(v *View) {
 	case v.Known == 0:
 		p.Put(`<p>The configuration has no upstream.</p>`)
 	case len(v.Upstreams) == 0:
-		p.Put(`<p>No upstream has “%s” in its name or is in that state. <a href="./">Show all</a></p>`, v.Filter)
+		p.Put(`<p>No upstream has “%s” in its name or as its state. <a href="./">Show all</a></p>`, v.Filter)
 	case v.Hidden > 0:
-		p.Put(`<p>and %d more in a better state or with fewer calls. Use the filter to find them.</p>`, v.Hidden)
+		p.Put(`<p>%d more upstreams have a better state or fewer calls. Use the filter to find them.</p>`, v.Hidden)
 	}
 }
 
@@ -229,7 +229,7 @@ func (p *page) sure(d *deed) {
 	p.form(d)
 	p.Put(`<input type="hidden" name="sure" value="yes">`)
 	if d.Do == "open" || d.Do == "pause" {
-		p.Put(`<p><label>Duration, such as 5m. Leave it empty for no time limit.<br><input name="for" value="%s" autocomplete="off"></label></p>`, d.For)
+		p.Put(`<p><label>Duration, such as 5m. Empty means no time limit.<br><input name="for" value="%s" autocomplete="off"></label></p>`, d.For)
 	}
 	p.Put(`<p><label>Reason, for the log<br><input name="reason" value="%s" required maxlength="200" autocomplete="off" autofocus></label></p>
 <p><button class="do">Confirm</button> <a href="%s">Cancel</a></p>

@@ -75,7 +75,7 @@ func chart(all []sample) markup {
 		fmt.Fprintf(&b, `</svg><span class="peak">max %s/s</span></div>`, peak)
 	}
 	lane(`Calls: <span class="key"><i class="allowed"></i>allowed</span> <span class="key"><i class="waited"></i>allowed after a wait</span> <span class="key"><i class="refused"></i>refused by weir</span>`, decided)
-	lane(`Attempts that went wrong: <span class="key"><i class="throttled"></i>throttled by the upstream</span> <span class="key"><i class="failed"></i>failed</span>`, attempted)
+	lane(`Unsuccessful attempts: <span class="key"><i class="throttled"></i>throttled by the upstream</span> <span class="key"><i class="failed"></i>failed</span>`, attempted)
 	fmt.Fprintf(&b, `<p>Breaker: <span class="key"><i class="open"></i>open</span> <span class="key"><i class="half"></i>half-open</span></p><svg class="plot low" viewBox="0 0 %d %d" preserveAspectRatio="none" aria-hidden="true">`, len(all), stripe)
 	stripes(&b, all, stripe, phaseMarks)
 	b.WriteString("</svg>" + string(axis) + "</div>")

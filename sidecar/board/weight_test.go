@@ -103,7 +103,7 @@ func TestARowIsOpened(t *testing.T) {
 		t.Error("rows are open, lead nowhere, or all of them are there")
 	}
 	_, page := s.get("/?open=up-140")
-	if strings.Count(page, `class="inner"`) != 1 || !strings.Contains(page, `id="u-up-140"`) || !strings.Contains(page, "and 49 more") {
+	if strings.Count(page, `class="inner"`) != 1 || !strings.Contains(page, `id="u-up-140"`) || !strings.Contains(page, "49 more upstreams") {
 		t.Error("the row that matters least is not opened, or others are")
 	}
 	code, row := s.get("/row?name=up-140")

@@ -172,7 +172,7 @@ func (p *page) timeline(c *why.Call) {
 	p.Put(`</ol>
 <p class="ends"><span>0</span><span>%s</span><span>%s</span></p>`, why.Span(length/2), why.Span(length))
 	if c.HeldBack > 0 {
-		p.Put(`<p>%s not made, because no attempt succeeded at that time.</p>`, wasWere(c.HeldBack, "more attempt"))
+		p.Put(`<p>%s not made, because no attempt of the upstream's calls succeeded at that time.</p>`, wasWere(c.HeldBack, "more attempt"))
 	}
 }
 

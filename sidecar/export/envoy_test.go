@@ -232,7 +232,7 @@ func TestRoutesOfEnvoy(t *testing.T) {
 }
 
 func TestWhereEnvoyFindsWeir(t *testing.T) {
-	for at, want := range map[string]string{"": "", "weir:80": "", ":8083": "is not an address that Envoy can use", "0.0.0.0:8083": "is not an address that Envoy can use", "weir": "is not the address", "weir:0": "is not the address"} {
+	for at, want := range map[string]string{"": "", "weir:80": "", ":8083": "is not an address that Envoy can connect to", "0.0.0.0:8083": "is not an address that Envoy can connect to", "weir": "is not the address", "weir:0": "is not the address"} {
 		_, err := Envoy(parsed(t, api), EnvoyOptions{Address: at})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", at, err, want)

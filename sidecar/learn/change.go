@@ -210,6 +210,6 @@ func (c *changer) flight(upstream string, need int) {
 		return c.replace(n, fmt.Sprint(need))
 	}, func() bool { return c.upstream(upstream).Policy.Concurrency.Limit == need })
 	if err != nil {
-		c.say(upstream, "concurrency: %d may limit the rate: it would need %d", u.Policy.Concurrency.Limit, need)
+		c.say(upstream, "concurrency: %d may be too low for that rate, which needs %d", u.Policy.Concurrency.Limit, need)
 	}
 }

@@ -40,7 +40,7 @@ func (l *Learner) Findings() (all []Finding) {
 			u.fromSteps(&f)
 		}
 		for _, one := range sortedNames(u.refused) {
-			f.say("weir itself refused %d calls because of its limit %s: whether the upstream would have throttled them is unknown", u.refused[one], one)
+			f.say("weir refused %d calls because of its limit %s: it is unknown whether the upstream would have throttled them", u.refused[one], one)
 		}
 		if len(f.Says) == 0 {
 			f.say("not enough data: the log contains no attempts; set log: attempts and try again after a few hours")
@@ -65,7 +65,7 @@ func (u *upstream) fromCalls(f *Finding) {
 	e := u.calls
 	f.say("data: %d attempts, %d of them throttled, from %s to %s", e.taken+e.throttles, e.throttles, instant(e.begun), instant(e.last))
 	if e.throttles == 0 {
-		f.say("nothing was throttled, so no limit is proposed; %s: the limit is not lower", e.held.text())
+		f.say("nothing was throttled, so no limit is proposed; %s, so the limit is not lower than that", e.held.text())
 		f.flight(e, 0)
 		return
 	}
@@ -124,7 +124,7 @@ func (c *choice) tell(f *Finding) {
 		f.say("%s%s", name, text)
 	}
 	if c.onsets > 0 {
-		f.say("%sburst: after an idle time, throttles began after %s more than that rate allows (lower quartile of %d times)", name, short(c.burst), c.onsets)
+		f.say("%sburst: after an idle time, %s more than that rate allows passed before the first throttle (lower quartile of %d cases)", name, short(c.burst), c.onsets)
 	}
 	if one.Unit == limit.Requests {
 		f.flight(c.of, c.rate)
@@ -140,7 +140,7 @@ func (f *Finding) flight(e *estimate, rate float64) {
 	if rate > 0 {
 		need := math.Ceil(rate * e.took.slow())
 		f.Flight = max(f.Flight, need)
-		f.say("at that rate %s are in flight on average (Little's law), and %s if all take as long as the 99th percentile", short(rate*e.took.mean()), short(need))
+		f.say("at that rate, %s attempts are in flight on average (Little's law), or %s if all attempts take as long as the 99th percentile", short(rate*e.took.mean()), short(need))
 	}
 }
 
@@ -272,7 +272,7 @@ func classes(scope string, all []choice, f *Finding) []choice {
 		if begin == 0 {
 			first = class[(len(class)-1)/2]
 		}
-		f.say("%d of the values of %s that were throttled have about %s a second", len(class), scope, short(class[(len(class)-1)/2].rate))
+		f.say("%d throttled values of %s have a limit of about %s per second", len(class), scope, short(class[(len(class)-1)/2].rate))
 		begin = i
 	}
 	if first.rate*1.25 <= all[len(all)-1].rate {
@@ -289,7 +289,7 @@ func (u *upstream) fromSteps(f *Finding) {
 	f.say("data: steps of %v from %s to %s with %s attempts, %s of them throttled, %d gaps", whole.long, whole.begun.UTC().Format(time.RFC3339), whole.end.UTC().Format(time.RFC3339),
 		short(whole.taken+whole.throttled), short(whole.throttled), whole.gaps)
 	if whole.throttled == 0 {
-		f.say("nothing was throttled, so no limit is proposed; the highest rate was %s per second (%s): the limit is not lower", short(whole.held.rate), whole.held.at.UTC().Format(time.RFC3339))
+		f.say("nothing was throttled, so no limit is proposed; the highest rate was %s per second (%s), so the limit is not lower than that", short(whole.held.rate), whole.held.at.UTC().Format(time.RFC3339))
 		return
 	}
 	all := u.choicesOfSteps(whole, f)
@@ -297,7 +297,7 @@ func (u *upstream) fromSteps(f *Finding) {
 		all[i].tell(f)
 		f.say("bursts are shorter than a step, so none is proposed; the highest rate of a step was %s per second", short(whole.held.rate))
 		if need := all[i].rate * whole.busy / max(1, whole.taken+whole.throttled); need > 0 && all[i].limit.Unit == limit.Requests {
-			f.say("at that rate %s are in flight on average (Little's law); %s in the busiest step", short(need), short(whole.inFlight))
+			f.say("at that rate, %s attempts are in flight on average (Little's law), and %s in the busiest step", short(need), short(whole.inFlight))
 		}
 	}
 }
@@ -331,7 +331,7 @@ func (u *upstream) choicesOfSteps(whole *steps, f *Finding) (all []choice) {
 		return []choice{best}
 	}
 	if why == few {
-		f.say("not enough data: fewer than %d throttled steps that follow a recorded step", leastSpans)
+		f.say("not enough data: at least %d throttled steps that follow a recorded step are needed", leastSpans)
 	} else {
 		f.say("no limit is proposed: throttles occurred at all rates, so they have no common threshold")
 	}

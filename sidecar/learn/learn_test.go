@@ -265,7 +265,7 @@ func TestOperationsAndKeysAreToldApart(t *testing.T) {
 	f = only(t, l)
 	all := strings.Join(f.Says, "\n")
 	if len(f.Limits) != 1 || f.Limits[0].Scope != "tenant" || !near(f.Limits[0].Rate.PerSecond(), 10, 0.05) ||
-		!strings.Contains(all, "4 of the values of tenant that were throttled have about 10") || !strings.Contains(all, "2 of the values of tenant that were throttled have about 4") {
+		!strings.Contains(all, "4 throttled values of tenant have a limit of about 10") || !strings.Contains(all, "2 throttled values of tenant have a limit of about 4") {
 		t.Errorf("keys: %v\n%s", f.Limits, all)
 	}
 }
