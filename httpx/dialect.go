@@ -109,6 +109,12 @@ type Declarer interface {
 	Declared() bool
 }
 
+// An Uncharged is an Exchange that knows whether its request is charged to no caller.
+type Uncharged interface {
+	Exchange
+	Uncharged() bool
+}
+
 // A Conductor is an Exchange that decides which source answers a request: the upstream of the request, another upstream, or an
 // existing response.
 type Conductor interface {

@@ -63,6 +63,7 @@ var exampleURLs = map[string]string{
 	"dynamodb":          "https://dynamodb.us-east-1.amazonaws.com",
 	"ec2":               "https://ec2.us-east-1.amazonaws.com",
 	"lambda":            "https://lambda.us-east-1.amazonaws.com",
+	"mcp":               "https://mcp.example.com",
 	"openai-compatible": "http://127.0.0.1:8000",
 	"s3":                "https://s3.us-east-1.amazonaws.com",
 	"sts":               "https://sts.us-east-1.amazonaws.com",

@@ -33,6 +33,9 @@ type Limit struct {
 	resets time.Time // end of a calendar window, in its zone
 }
 
+// Rule returns the configured limit.
+func (l *Limit) Rule() *limit.Limit { return &l.rule }
+
 func look(l limit.Limit, key string, at limit.Level, now time.Time) Limit {
 	left, reset, when := max(0, at.Left), at.Reset, at.ResetAt // exact for a calendar window
 	if at.Paused > 0 {

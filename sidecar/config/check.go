@@ -13,6 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/internal/private"
 	"github.com/seed1158cd35/weir/internal/scopes"
+	"github.com/seed1158cd35/weir/sidecar/mcpdialect"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
@@ -161,6 +162,9 @@ func (d *decoder) checkScopes(n *node, u *site) {
 	}
 	if u.hasSockets() {
 		known = append(known, websocket.Connection)
+	}
+	if u.mcp {
+		known = append(known, mcpdialect.Tool, mcpdialect.Method)
 	}
 	if u.llm != nil {
 		if known = append(known, llmScopes...); u.llm.Callers {

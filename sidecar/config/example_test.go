@@ -57,5 +57,5 @@ func ExampleLoad() {
 
 func ExamplePresets() {
 	fmt.Println(config.Presets())
-	// Output: [anthropic azure-openai bedrock chat-levels cloudflare cloudwatch drs dynamodb ec2 gemini gemini-free gemini-free-refill github gitlab http lambda messaging ntfy openai openai-compatible openrouter s3 shopify slack stripe sts unknown]
+	// Output: [anthropic azure-openai bedrock chat-levels cloudflare cloudwatch drs dynamodb ec2 gemini gemini-free gemini-free-refill github gitlab http lambda mcp messaging ntfy openai openai-compatible openrouter s3 shopify slack stripe sts unknown]
 }

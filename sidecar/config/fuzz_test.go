@@ -303,6 +303,7 @@ upstreams:
     url: http://h
     llm: {}
   d: {url: "h2c://h", grpc: true}
+  m: {url: "http://h", mcp: true}
   e:
     url: http://h
     routes: [{path: /e/, websocket: true}]

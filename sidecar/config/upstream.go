@@ -26,6 +26,7 @@ type site struct {
 	aws     *AWS              // nil unless it is an AWS service
 	jobs    *Jobs             // nil unless it has a job limit
 	llm     *LLM              // nil unless it is a language model
+	mcp     bool              // it is an MCP server
 	anyCase bool              // its paths are case-insensitive
 	counts  bool              // its requests are charged to callers
 	learns  bool              // the file does not mention concurrency, and it may be learned
@@ -96,6 +97,8 @@ var upstreamFields = []field[site]{
 		"Scope in `keys` that identifies the account of the caller's credential. A throttle pauses all credentials of the account. It has no effect where weir adds the credential."),
 	one("grpc", boolean, func(u *site) *bool { return &u.GRPC }, "false",
 		"The upstream speaks gRPC, at `h2c://` or `https://`; see docs/how-to/call-grpc.md."),
+	one("mcp", boolean, func(u *site) *bool { return &u.mcp }, "false",
+		"The upstream is an MCP server."),
 	{"websocket", "fields", "see its table", "Settings for routes with `websocket: true`; see docs/how-to/limit-websockets.md.", readSockets},
 	{"aws", "fields", "off", "The upstream is an AWS service, and weir signs requests; see docs/how-to/call-aws.md. `{}` uses the service and region of the client's signature.", readAWS},
 	{"llm", "fields", "off", "The upstream is a language model; see docs/how-to/call-language-models.md.", readLLM},
@@ -189,6 +192,7 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	d.checkJobs(n, u)
 	d.checkLLM(n, u)
 	d.settleGRPC(n, u)
+	d.settleMCP(n, u)
 	if u.aws == nil && u.llm == nil && !u.hasSockets() { // otherwise its operations have names already
 		d.checkOperations(n, &u.Upstream)
 	}

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +32,7 @@ func (t *trip) bodyOf(r *http.Request, most int64) (body []byte, release func(),
 			give()
 		}
 	}()
-	body, err := readHeld(r.Context(), io.LimitReader(r.Body, most+1), r.ContentLength, held)
+	body, err := memory.Read(r.Context(), io.LimitReader(r.Body, most+1), r.ContentLength, held, makingRoom)
 	switch {
 	case errors.Is(err, memory.ErrFull):
 		return nil, nil, &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "the request was not accepted: weir's memory for bodies is full"}
@@ -51,41 +50,4 @@ func tooLarge(most int64) *refuse.Facts {
 	return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true,
 		Message: fmt.Sprintf("the body is larger than %d bytes, the most that a request for later delivery may have", most),
 		Details: map[string]any{"field": "body", "reason": fmt.Sprintf("at most %d bytes", most)}}
-}
-
-// firstPiece is the memory that is claimed before any of a body arrives. The claim grows with the bytes that arrive, so
-// an announced size alone takes no memory from other requests.
-const firstPiece = 4 << 10
-
-// readHeld reads a body and claims memory before each read. length is the announced length, or negative if unknown.
-func readHeld(ctx context.Context, from io.Reader, length int64, held *memory.Claim) ([]byte, error) {
-	if length == 0 {
-		return nil, nil
-	}
-	var body []byte
-	for {
-		if len(body) == cap(body) {
-			if length >= 0 && int64(len(body)) == length {
-				return body, nil
-			}
-			size := max(firstPiece, 2*int64(cap(body)))
-			if length < 0 {
-				held.Expect(2*size, 0)
-			} else {
-				size = min(size, length)
-			}
-			if err := held.Grow(ctx, 2*(size-int64(cap(body))), makingRoom); err != nil {
-				return nil, err
-			}
-			body = append(make([]byte, 0, size), body...)
-		}
-		n, err := from.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		if err == io.EOF && (length < 0 || int64(len(body)) == length) {
-			return body, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
 }

@@ -92,7 +92,7 @@ func (s *stalling) Read(p []byte) (int, error) {
 
 // A caller that announces a body and does not send it occupies no memory: the memory grows with the bytes that arrive.
 func TestABodyThatStallsHoldsNoRoom(t *testing.T) {
-	const length = 256 << 10
+	const length, firstPiece = 256 << 10, 4 << 10
 	for came, most := range map[int]int64{1: 2 * firstPiece, firstPiece: 4 * firstPiece, 100_000: 2 * 131_072, length - 1: 2 * length} {
 		before, _, _ := memory.Bodies.Use()
 		held := int64(-1)

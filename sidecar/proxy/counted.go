@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -22,6 +23,9 @@ type Callers interface {
 // ends.
 func (t *trip) charge(w http.ResponseWriter, r *http.Request) (done func(), ok bool) {
 	if t.to.Callers == nil || !t.counts {
+		return func() {}, true
+	}
+	if x, ok := t.exchange.(httpx.Uncharged); ok && x.Uncharged() {
 		return func() {}, true
 	}
 	end, f, err := t.to.Callers.Charge(r, t.to.Name)

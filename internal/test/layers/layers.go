@@ -60,7 +60,7 @@ var order = [...][]string{
 	{"sidecar/decide", "sidecar/envoy"},
 	{"sidecar/direct", "sidecar/plain", "sidecar/websocket", "sidecar/forward"},
 	{"sidecar/proxy"},
-	{"sidecar/awsdialect", "sidecar/grpcdialect"},
+	{"sidecar/awsdialect", "sidecar/grpcdialect", "sidecar/mcpdialect"},
 	{"sidecar/config"},
 	{"sidecar/stores", "sidecar/export", "sidecar/learn"},
 	{"internal/test/practice"},

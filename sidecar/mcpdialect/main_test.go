@@ -1,0 +1,9 @@
+package mcpdialect
+
+import (
+	"testing"
+
+	"github.com/seed1158cd35/weir/internal/test/watchdog"
+)
+
+func TestMain(m *testing.M) { watchdog.Run(m) }
