@@ -18,7 +18,7 @@ import (
 
 // A Policy is the complete configuration of an upstream, as plain data. The same value serves a Go program, a
 // configuration file and the status page. The zero Policy has no limits, three attempts, a retry budget and a
-// breaker.
+// breaker. It may be shared by goroutines that do not change it.
 type Policy struct {
 	Operations []Operation // classes of calls; an HTTP request belongs to the first that matches
 	Limits     []limit.Limit

@@ -34,7 +34,8 @@ func (r Reason) Unavailable() bool {
 	return r == CircuitOpen || r == ShuttingDown
 }
 
-// A Refusal explains why an attempt was not made. It is a local decision and no evidence about the upstream.
+// A Refusal explains why an attempt was not made. It is a local decision and no evidence about the upstream. It may
+// be shared by goroutines that do not change it.
 type Refusal struct {
 	Upstream  string
 	Operation string

@@ -15,7 +15,7 @@ import (
 // There are three rules for opening: Share, Consecutive and Failures. Any of them is sufficient. A rule that is 0 is not used. If
 // all three are 0, the default rules apply: half of at least 20 calls that ended within 10 seconds failed, or 10 consecutive
 // calls over at least 5 seconds failed. The zero Config stays open for a second, half as long again after each failed probe, up
-// to 30 seconds, and closes after 2 successful probes.
+// to 30 seconds, and closes after 2 successful probes. It is a value and may be shared.
 type Config struct {
 	// Share is the fraction of the calls that ended within Window, above 0 and up to 1, whose failure opens it, if there were at
 	// least MinCalls.

@@ -41,7 +41,8 @@ const (
 // Reasons lists every reason, for tables and metrics.
 var Reasons = [...]Reason{Rejected, Spent, Expired, Dropped, Gone, Poison, Unavailable, Uncertain}
 
-// A Request is a call to be sent later. It holds no credentials: the Sender adds them.
+// A Request is a call to be sent later. It holds no credentials: the Sender adds them. It may be shared by
+// goroutines that do not change it.
 type Request struct {
 	ID       string // of the delivery; if empty, the queue makes one
 	Tenant   string // scope of Key and OrderKey; empty if callers have no names
@@ -84,7 +85,8 @@ const MaxBody = 256 << 10
 // Size returns the size of the body in bytes.
 func (r *Request) Size() int64 { return max(int64(len(r.Body)), r.Large.Size) }
 
-// A Delivery is an accepted request and its present state.
+// A Delivery is an accepted request and its present state. It may be shared by goroutines that do not change
+// it.
 type Delivery struct {
 	Request
 	Seq      int64 // assigned by the queue

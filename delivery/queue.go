@@ -170,7 +170,7 @@ func (s *Swept) Leaves(upstream string) {
 	s.Left[upstream]++
 }
 
-// A Filter selects deliveries. The zero Filter selects all.
+// A Filter selects deliveries. The zero Filter selects all. It may be shared by goroutines that do not change it.
 type Filter struct {
 	IDs      []string
 	Upstream string

@@ -110,7 +110,7 @@ type Claim struct {
 // ColdFull is a Claim.Cold without a bound.
 const ColdFull = 1 << 50
 
-// A Rule is a limit in the form that a store enforces.
+// A Rule is a limit in the form that a store enforces. It may be shared by goroutines that do not change it.
 type Rule struct {
 	Name   string
 	Shape  limit.Shape

@@ -9,7 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A Source determines the value of a scope from the request as received, including parts that are not sent on.
+// A Source determines the value of a scope from the request as received, including parts that are not sent on. It is a value
+// and may be shared.
 type Source struct {
 	Kind string // FromHeader, FromQuery, FromRemote or FromCaller
 	Name string // of the header or the parameter

@@ -61,7 +61,7 @@ func (s *Shape) UnmarshalText(text []byte) error {
 }
 
 // A Limit bounds an amount per time. The zero Limit is not valid: it needs a name and an amount. It is a value; a
-// Registry has its state.
+// Registry has its state. It may be shared by goroutines that do not change it.
 type Limit struct {
 	Name        string   // shown in refusals and metrics: "put", "tokens"
 	Operations  []string // the operations that it applies to; empty means all

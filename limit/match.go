@@ -6,7 +6,7 @@ import (
 )
 
 // A Match selects calls by the value of one key, for example all callers whose plan is premium, or all but these. The
-// zero Match selects every call.
+// zero Match selects every call. It may be shared by goroutines that do not change it.
 type Match struct {
 	Scope string   // name of the key; "" selects every call
 	In    []string // selects calls with one of these values

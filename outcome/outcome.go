@@ -32,7 +32,8 @@ func (c Class) String() string {
 	return "unknown"
 }
 
-// An Outcome is the result of one attempt. The zero Outcome is an attempt with an unknown result.
+// An Outcome is the result of one attempt. The zero Outcome is an attempt with an unknown result. It may be shared by
+// goroutines that do not change it.
 type Outcome struct {
 	Class Class
 	Code  string // the upstream's error code: "SlowDown", "503", "connection refused"; empty if OK

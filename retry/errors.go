@@ -30,6 +30,7 @@ var (
 )
 
 // A GaveUpError ends a failed call. It unwraps to the reason why the call was not repeated and to the error of the last attempt.
+// It may be shared by goroutines that do not change it.
 type GaveUpError struct {
 	Upstream  string
 	Operation string

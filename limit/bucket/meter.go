@@ -9,7 +9,8 @@ import (
 // All numbers are integers that a double represents exactly, so that a script in a store computes the same. No meter
 // exceeds the rate from which it was made.
 //
-// A Line does the same for one process, and also keeps waiting calls in order while the rate changes.
+// A Line does the same for one process, and also keeps waiting calls in order while the rate changes. A Meter is a value
+// and may be shared.
 type Meter struct {
 	Unit  int64
 	Drain int64

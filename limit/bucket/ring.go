@@ -1,7 +1,7 @@
 package bucket
 
 // A Ring counts recent usage in slots, for stores that hold rolling limits of any size. A unit counts for the window
-// and at most one slot longer. A Log is exact, but stores every call.
+// and at most one slot longer. A Log is exact, but stores every call. A Ring is a value and may be shared.
 type Ring struct {
 	Amount int64
 	Grain  int64 // microseconds per slot

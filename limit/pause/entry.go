@@ -53,6 +53,7 @@ func join(a, b Span) Span {
 }
 
 // An Entry has the pauses of one subject. A lift also ends all pauses that began before it and become known later.
+// It is not safe for concurrent use.
 type Entry struct {
 	Spans  [Reasons]Span
 	Lifted int64 // stamp of the latest lift; 0 if there was none
@@ -122,7 +123,7 @@ func (e *Entry) expire(now time.Duration) (none bool) {
 	return none
 }
 
-// A Set has entries by subject, as a process or a store holds them.
+// A Set has entries by subject, as a process or a store holds them. It is not safe for concurrent use.
 type Set map[Subject]Entry
 
 // Lifted returns the stamp of the latest lift that applies to a subject.

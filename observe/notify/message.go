@@ -95,7 +95,8 @@ func stepsFor(k Kind, service string) []string {
 	return steps[k]
 }
 
-// A Message is what targets send: plain data, in which every name is from the configuration.
+// A Message is what targets send: plain data, in which every name is from the configuration. It may be shared
+// by goroutines that do not change it.
 type Message struct {
 	ID        string    `json:"id"` // the same on every attempt to deliver it
 	Kind      Kind      `json:"kind"`

@@ -29,7 +29,7 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// A Config specifies the reported kinds, the interval and the targets.
+// A Config specifies the reported kinds, the interval and the targets. It may be shared by goroutines that do not change it.
 type Config struct {
 	Targets  []Target      // at least one
 	Kinds    []Kind        // kinds to report; empty means all except Retry
