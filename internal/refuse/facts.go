@@ -31,6 +31,7 @@ type Facts struct {
 	Details map[string]any // for clients that parse JSON
 
 	Fault   outcome.Fault // possible remedy; NoFault means that it follows from the code
+	Missing string        // the scope of callers for which the request has no value, if that is required
 	Reason  weir.Reason   // why a gate refused the call; "" for other errors
 	Wait    time.Duration // time until a retry, at least 1 ms for a refusal; 0 if unknown
 	Endless bool          // the end is unknown; Wait is then the time until the next try

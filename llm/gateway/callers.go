@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -28,8 +29,21 @@ type Callers struct {
 }
 
 // A Key reads the value of a scope from a request. It returns an error for an invalid request, for example one with a
-// forged or expired token. A Key must be safe for concurrent use.
+// forged or expired token. An error of type *refuse.Facts is the response. A Key must be safe for concurrent use.
 type Key func(*http.Request) (string, error)
+
+// Required returns a Key that refuses requests without a value. The refusal names the field of the request and has the
+// text.
+func (k Key) Required(scope, field, text string) Key {
+	return func(r *http.Request) (string, error) {
+		value, err := k(r)
+		if value == "" && err == nil {
+			err = &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Missing: scope, Message: text,
+				Details: map[string]any{"field": field, "reason": "missing"}}
+		}
+		return value, err
+	}
+}
 
 func (c *Callers) identify(r *http.Request, into map[string]string) error {
 	for _, scope := range slices.Sorted(maps.Keys(c.Keys)) {
@@ -69,8 +83,11 @@ func (c *Callers) Charge(r *http.Request, upstream string) (done func(status int
 	}, nil, nil
 }
 
-// unknownCaller returns the refusal for a caller whose token is forged or expired.
+// unknownCaller returns the refusal for a caller whose token is forged or expired, or the refusal by its Key.
 func unknownCaller(err error) *refuse.Facts {
+	if f, ok := errors.AsType[*refuse.Facts](err); ok {
+		return f
+	}
 	return &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.ValidationError, Message: err.Error(), Final: true}
 }
 

@@ -167,6 +167,18 @@ func (k *Keeper) Refused(id, key string, r *weir.Refusal, now time.Duration, fie
 	k.o.Kept(c)
 }
 
+// Invalid records a request that was refused before it became a call, because it lacks something. reason is a word and text the
+// cause; now is a time of clock.System.
+func (k *Keeper) Invalid(id, upstream, reason, text string, now time.Duration, change Change) {
+	s := &k.shelves[placeOf(Refused)]
+	if id == "" || !s.takes(now) {
+		return
+	}
+	c := &Call{ID: id, Upstream: upstream, Kind: Refused, At: time.Now(), Class: outcome.Unknown.String(), Reason: reason, Why: text, Change: []Change{change}}
+	k.put(s, c)
+	k.o.Kept(c)
+}
+
 // Replayed records that the caller of a failed call got an earlier response of this age. It does nothing if the call is not kept.
 func (k *Keeper) Replayed(id, upstream string, age time.Duration) {
 	k.mu.Lock()

@@ -83,6 +83,20 @@ weir.yaml:10:33: callers.limits.g.scope[1]: a list: want a text
 weir.yaml:11:87: upstreams.a.limits.m.scope: "run": unknown scope; add keys: {run: "header:X-Name"}
 weir.yaml:11:110: upstreams.a.fair.by: "x, x": unknown scope; add keys: {x, x: "header:X-Name"}
 `},
+	{"calls without a key", `
+callers: {keys: {run: "header:X-Agent-Run"}, missing: {run: refuse, tool: refuse, user: share, model: share}}
+upstreams: {a: {url: https://h, callers: true}}
+`, `
+weir.yaml:2:75: callers.missing.tool: "tool": unknown scope; name a scope of keys: plan, run, tenant, user
+weir.yaml:2:103: callers.missing.model: "model": unknown scope; name a scope of keys: plan, run, tenant, user
+`},
+	{"what to do without a key", `
+callers: {keys: {run: "header:X-Agent-Run"}, missing: {run: ignore}}
+upstreams: {a: {url: https://h, callers: true}}
+`, `
+weir.yaml:2:61: callers.missing.run: "ignore": want share or refuse
+weir.yaml:3:42: upstreams.a.callers: the file has no limits for callers; add callers: true beside upstreams
+`},
 	{"an unknown scope in a combination", `
 callers: {keys: {run: "header:X-Agent-Run"}, limits: {a: {rate: 1/s, scope: [run, tol]}}}
 upstreams: {a: {url: https://h, callers: true}}

@@ -1,10 +1,14 @@
 package config
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
@@ -14,6 +18,8 @@ type Callers struct {
 	Keys   map[string]httpx.Source
 	Policy weir.Policy // limits and longest wait
 	Claims *Claims     // nil if no key is a claim
+
+	Required map[string]bool // scopes without whose value a call is refused
 }
 
 // CallersName is the name of the callers' limits in metrics and in the store.
@@ -34,6 +40,7 @@ var callersFields = []field[Callers]{
 		"Sources of scopes: `header:NAME`, `query:NAME`, `caller` (name of the token or certificate), `remote`, or `claim:NAME` with `jwt.secret_env`. Credentials are hashed.", readCallerKeys},
 	{"claims", "fields", "none", "", readClaims},
 	{"limits", "limits by name, or off", "global 2000/s burst 4000; user 5/s burst 10, and 5000 a day", "Limits of callers, merged with the defaults by name; `NAME: off` removes one. Scopes: `keys`, `route` (the upstream), `model` and `credential`.", readCallerLimits},
+	{"missing", "scopes, each with share or refuse", "share", "Calls without a value of a scope in `keys`: `share` counts them as one value, `refuse` answers 400 and charges nothing.", readMissing},
 	one("max_wait", orOff(duration, -1), func(c *Callers) *time.Duration { return &c.Policy.MaxWait }, "off", ""),
 }
 
@@ -50,6 +57,15 @@ func readCallerKeys(d *decoder, n *node, c *Callers) {
 	c.Keys = make(map[string]httpx.Source, len(n.Fields))
 	for _, e := range d.named(n) {
 		c.Keys[e.Name], _ = callerSource.read(d, e.Value)
+	}
+}
+
+var missing = choice("share or refuse", map[string]bool{"share": false, "refuse": true})
+
+func readMissing(d *decoder, n *node, c *Callers) {
+	c.Required = make(map[string]bool, len(n.Fields))
+	for _, e := range d.named(n) {
+		c.Required[e.Name], _ = missing.read(d, e.Value)
 	}
 }
 
@@ -148,6 +164,11 @@ func (d *decoder) checkCallers(n *node, c *Callers) {
 	}
 	if c.Claims != nil && !c.claimed() {
 		d.Bad(n.Get("claims"), "add keys: {user: \"claim:sub\"}", "jwt has no effect, because no key reads a claim")
+	}
+	for name := range c.Required {
+		if _, ok := c.Keys[name]; !ok {
+			d.Bad(n.Get("missing").Get(name), "name a scope of keys: "+strings.Join(slices.Sorted(maps.Keys(c.Keys)), ", "), "%s: unknown scope", doc.Quote(name))
+		}
 	}
 	for _, l := range c.Policy.Limits {
 		at := n.Get("limits").Get(l.Name)

@@ -32,6 +32,10 @@ type Access struct {
 
 	// Refused is called with the reason of each refusal. It may be nil.
 	Refused func(Why)
+
+	// LacksKey is called for each request that is refused because it has no value for a required scope of callers, with
+	// its ID and the text of the refusal. It may be nil.
+	LacksKey func(id, upstream, scope, text string)
 }
 
 // A Why is the reason why weir refused a request before contacting an upstream.
@@ -45,10 +49,11 @@ const (
 	wrongOrigin Why = "origin"    // a browser sent it for a page of another site
 	elsewhere   Why = "remote"    // it came from another machine, and weir would add its credentials
 	undeclared  Why = "operation" // its operation is not declared, and the upstream accepts only declared ones
+	lacksKey    Why = "key"       // it has no value for a scope that callers must have
 )
 
 // Whys lists all reasons.
-var Whys = []Why{wrongForm, wrongHost, noCaller, notTheirs, wrongOrigin, elsewhere, undeclared}
+var Whys = []Why{wrongForm, wrongHost, noCaller, notTheirs, wrongOrigin, elsewhere, undeclared, lacksKey}
 
 // A guest is the caller of an admitted request. Shown lists the places of its tokens, one of which may be inQuery.
 type guest httpx.Caller

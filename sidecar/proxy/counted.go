@@ -31,6 +31,7 @@ func (t *trip) charge(w http.ResponseWriter, r *http.Request) (done func(), ok b
 	end, f, err := t.to.Callers.Charge(r, t.to.Name)
 	switch {
 	case f != nil:
+		t.lacksKey(f)
 		respond(w, r, f)
 		return nil, false
 	case err != nil:
@@ -38,6 +39,17 @@ func (t *trip) charge(w http.ResponseWriter, r *http.Request) (done func(), ok b
 		return nil, false
 	}
 	return func() { end(t.cost(impatient(r.Context()))) }, true
+}
+
+// lacksKey reports a refusal of a request without a value for a required scope of callers.
+func (t *trip) lacksKey(f *refuse.Facts) {
+	if f.Missing == "" {
+		return
+	}
+	t.table.access.tell(lacksKey)
+	if t.table.access.LacksKey != nil {
+		t.table.access.LacksKey(t.id, t.to.Name, f.Missing, f.Message)
+	}
 }
 
 // cost returns the status by which the caller is charged. A caller that disconnects or times out (late) before the

@@ -200,6 +200,7 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 		}
 	}
 	if f != nil {
+		trip.lacksKey(f)
 		w.Header()[httpx.CorrelationHeader] = []string{trip.id}
 		respond(w, r.WithContext(trip.in(r.Context())), f)
 		return

@@ -32,7 +32,7 @@ type entry struct {
 
 // readEntry loads the secrets and certificates that a file names.
 func (s *Server) readEntry(file *config.File) (e entry, err error) {
-	e.calls = proxy.Access{Hosts: file.Hosts, Origins: file.Origins, Open: file.Open, ConnLimit: s.connLimits[atCalls], Refused: s.turned}
+	e.calls = proxy.Access{Hosts: file.Hosts, Origins: file.Origins, Open: file.Open, ConnLimit: s.connLimits[atCalls], Refused: s.turned, LacksKey: s.lacksKey}
 	if e.calls.Auth, err = file.Callable.Auth(s.with.Env, os.ReadFile); err != nil {
 		return e, fmt.Errorf("listen: %w", err)
 	}

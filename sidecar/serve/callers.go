@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/llm/gateway"
+	"github.com/seed1158cd35/weir/observe/why"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
@@ -54,12 +56,35 @@ func callerKeys(c *config.Callers, env func(string) (string, bool), v *veil.Veil
 				value, err := read(r)
 				return v.Key(scope, value), err
 			}
-			continue
+		} else {
+			read := s.Veiled(v, scope)
+			keys[scope] = func(r *http.Request) (string, error) { return read(r), nil }
 		}
-		read := s.Veiled(v, scope)
-		keys[scope] = func(r *http.Request) (string, error) { return read(r), nil }
+		if c.Required[scope] {
+			keys[scope] = keys[scope].Required(scope, cmp.Or(s.Name, scope), missing(scope, s))
+		}
 	}
 	return keys, nil
+}
+
+// missing tells a caller which value its request lacks, and how to send it.
+func missing(scope string, s httpx.Source) string {
+	switch s.Kind {
+	case httpx.FromHeader:
+		return fmt.Sprintf("the header %[1]s is missing: send %[1]s: NAME, where NAME is the caller's %[2]s", s.Name, scope)
+	case httpx.FromQuery:
+		return fmt.Sprintf("the query has no parameter %[1]s: add %[1]s=NAME, where NAME is the caller's %[2]s", s.Name, scope)
+	case config.Claim:
+		return fmt.Sprintf("the request has no token with the claim %s: send one", s.Name)
+	}
+	return fmt.Sprintf("the request does not contain the caller's %s: authenticate with a token or a certificate", scope)
+}
+
+// lacksKey records a refused request without a value that is required.
+func (s *Server) lacksKey(id, upstream, scope, text string) {
+	s.kept.Invalid(id, upstream, "missing_key", text, clock.System.Now(), why.Change{
+		Field: "callers.missing", Say: "write " + scope + ": share, and all calls without a value are counted together; otherwise the caller must send one",
+	})
 }
 
 // consumed returns the headers that only identify the caller to weir. The upstream does not need them.
