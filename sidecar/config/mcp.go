@@ -35,5 +35,5 @@ func (d *decoder) settleMCP(n *node, u *site) {
 			l.If = limit.Match{Scope: mcpdialect.Tool, NotIn: []string{""}} // other methods call no tool
 		}
 	}
-	u.Dialect = mcpdialect.Dialect{}
+	u.Dialect = mcpdialect.New()
 }

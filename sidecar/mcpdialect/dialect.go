@@ -25,15 +25,18 @@ const (
 // toolCall is the method that calls a tool.
 const toolCall = "tools/call"
 
-// A Dialect is the dialect of every MCP server. Only POST requests contain messages. Other requests are forwarded without a
+// A Dialect is the dialect of one MCP server. Only POST requests contain messages. Other requests are forwarded without a
 // charge.
-type Dialect struct{}
+type Dialect struct{ schemas schemas }
 
-var _ httpx.Dialect = Dialect{}
+var _ httpx.Dialect = (*Dialect)(nil)
+
+// New returns a Dialect.
+func New() *Dialect { return &Dialect{schemas{names: make(map[string]bool)}} }
 
 // Hear implements httpx.Dialect.
-func (Dialect) Hear(r *http.Request, _ string) (httpx.Exchange, *refuse.Facts) {
-	x := &exchange{free: true, repeatable: reads(r.Method)}
+func (d *Dialect) Hear(r *http.Request, _ string) (httpx.Exchange, *refuse.Facts) {
+	x := &exchange{schemas: &d.schemas, free: true, repeatable: reads(r.Method)}
 	if r.Method != http.MethodPost {
 		return x, nil
 	}
@@ -76,6 +79,7 @@ func (x *exchange) hear(h http.Header, body []byte) *refuse.Facts {
 // An exchange is one request.
 type exchange struct {
 	message
+	schemas    *schemas
 	post       bool // the body contains messages
 	free       bool // no limit counts it
 	repeatable bool // it only lists or reads
@@ -122,11 +126,24 @@ func set(keys map[string]string, scope, value string) {
 	}
 }
 
+// toolList is the method that lists the tools.
+const toolList = "tools/list"
+
 // Attempt implements httpx.Exchange.
-func (*exchange) Attempt(*http.Request) error { return nil }
+func (x *exchange) Attempt(r *http.Request) error {
+	if x.method == toolList {
+		r.Header["Accept-Encoding"] = []string{"identity"} // the response is read
+	}
+	return nil
+}
 
 // Answered implements httpx.Exchange.
-func (x *exchange) Answered(_ *http.Response, o outcome.Outcome) outcome.Outcome { return x.once(o) }
+func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome {
+	if x.method == toolList && o.Class == outcome.OK {
+		resp.Body = &listing{ReadCloser: resp.Body, schemas: x.schemas}
+	}
+	return x.once(o)
+}
 
 // Failed implements httpx.Failer.
 func (x *exchange) Failed(ctx context.Context, err error) error {

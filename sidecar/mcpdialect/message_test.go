@@ -41,7 +41,7 @@ func FuzzMessagesOf(f *testing.F) {
 			}
 		}
 		r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
-		x, _ := Dialect{}.Hear(r, "/")
+		x, _ := New().Hear(r, "/")
 		w := httptest.NewRecorder()
 		x.Refuse(w, &refuse.Facts{Status: http.StatusTooManyRequests, Code: refuse.RateLimitExceeded, Reason: "rate_limited", Wait: time.Second})
 		if !json.Valid(w.Body.Bytes()) {

@@ -67,11 +67,15 @@ func (x *exchange) Refuse(w http.ResponseWriter, f *refuse.Facts) {
 	case !x.post:
 		f.Write(w)
 	case f.Reason != "" && x.method == toolCall && x.id != nil:
-		x.write(w, http.StatusOK, "result", map[string]any{
+		result := map[string]any{
 			"content":           []any{map[string]string{"type": "text", "text": x.text(f, time.Now())}},
 			"structuredContent": map[string]any{"error": newFailure(f)},
 			"isError":           true,
-		})
+		}
+		if x.schemas.has(x.name) {
+			delete(result, "structuredContent")
+		}
+		x.write(w, http.StatusOK, "result", result)
 	default:
 		x.write(w, f.Status, "error", x.rpcError(f))
 	}

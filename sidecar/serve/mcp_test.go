@@ -424,3 +424,29 @@ func TestMCPLimitsToolsOfRun(t *testing.T) {
 		t.Errorf("refused with %d %s", a.status, a.text)
 	}
 }
+
+// A refused call of a tool with an output schema has no structured content, which clients would compare with the schema.
+func TestMCPRefusalFitsOutputSchema(t *testing.T) {
+	const list = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"search","outputSchema":{"type":"object"}},{"name":"fetch"}]}}`
+	for _, answer := range []string{list, "event: message\ndata: " + list + "\n\n"} {
+		up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if b, _ := io.ReadAll(r.Body); strings.Contains(string(b), "tools/list") && r.Header.Get("Accept-Encoding") == "identity" {
+				_, _ = io.WriteString(w, answer)
+			}
+		}))
+		t.Cleanup(up.Close)
+		file := filepath.Join(t.TempDir(), "weir.yaml")
+		put(t, file, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: off\nupstreams: {tools: {preset: mcp, url: %q, limits: {each: {rate: 1/h, scope: tool}}}}\n", up.URL))
+		url := "http://" + startFile(t, file).address() + "/tools/mcp"
+		if a := askMCP(t, http.DefaultClient, url, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); a.text != answer {
+			t.Fatalf("list: %s", a.text)
+		}
+		for _, tool := range []string{"search", "fetch"} {
+			_ = askMCP(t, http.DefaultClient, url, call("1", tool))
+			a := askMCP(t, http.DefaultClient, url, call("2", tool))
+			if has := strings.Contains(a.text, "structuredContent"); a.Result == nil || !a.Result.IsError || has != (tool == "fetch") {
+				t.Errorf("%s is refused with %s", tool, a.text)
+			}
+		}
+	}
+}
