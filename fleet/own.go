@@ -174,7 +174,7 @@ func (p *lease) backOwn(now time.Duration, t limit.Turn, n int64) {
 		top := p.tokens(s, u)
 		p.own.level = min(top, p.own.level+timesMost(n, p.own.unit))
 	case limit.Rolling:
-		p.unspend(time.Duration(t.Place)+windowOf(&s.limit).Per, n)
+		p.unspend(time.Duration(t.Place)+s.counts(), n)
 	}
 }
 

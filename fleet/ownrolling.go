@@ -133,7 +133,7 @@ func (p *lease) turnOwn(now time.Duration, s *spec, u ownUse) {
 		case limit.Rolling:
 			// The times of units spent under the other shape are unknown. All of the part counts as spent now.
 			o.spent, o.window = counts{}, window{}
-			per := windowOf(&s.limit).Per
+			per := s.counts()
 			o.spent.add(now+per, now+per+slack(per), partDown(s.rule.Amount, u.part), s.grain())
 		}
 	}
@@ -151,7 +151,7 @@ type window struct{ per, ring, least, most time.Duration }
 // widen adapts the times to a window that has become longer or shorter. Units that the store may no longer
 // count are dropped, since it is unknown when they left its window.
 func (o *own) widen(s *spec) {
-	w, old := window{per: windowOf(&s.limit).Per, ring: time.Duration(s.rule.Ring.Window()) * time.Microsecond}, o.window
+	w, old := window{per: s.counts(), ring: time.Duration(s.rule.Ring.Window()) * time.Microsecond}, o.window
 	w.least, w.most = s.stay()
 	if o.window = w; old == w || old.per == 0 {
 		return
@@ -257,7 +257,7 @@ func (p *lease) spend(now time.Duration, s *spec, n int64) {
 		r := &p.own.reserve
 		r.spent += min(n, p.roomReserved(now, u))
 	}
-	per := windowOf(&s.limit).Per
+	per := s.counts()
 	p.own.spent.add(now+per, now+per+slack(per), n, s.grain())
 	p.own.since += n
 	p.own.debt += n

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"testing"
@@ -16,11 +17,12 @@ import (
 type stallsAt struct {
 	clock.Clock
 	n, reads atomic.Int32
+	by       time.Duration // 0 means 700ms
 }
 
 func (c *stallsAt) Now() time.Duration {
 	if c.reads.Add(1) == c.n.Load() {
-		time.Sleep(700 * time.Millisecond)
+		time.Sleep(cmp.Or(c.by, 700*time.Millisecond))
 	}
 	return c.Clock.Now()
 }
@@ -68,6 +70,55 @@ func TestNoStallLetsLateUnitsGo(t *testing.T) {
 					t.Errorf("%v, stall %d: let go %v after the store was asked, want within %v", l, n, now-s.at, hold)
 				}
 				stalls = c.reads.Load() >= n
+			})
+		}
+	}
+}
+
+// While the store is away, the machine stalls for less than a call may wake late, at any reading of the clock. The calls
+// stay within the limit.
+func TestNoStallMakesOwnUnitsExceedTheLimit(t *testing.T) {
+	for _, c := range []struct {
+		limit limit.Limit
+		cost  int64
+	}{
+		{limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 4, Per: time.Second, Burst: 2}}, 1},
+		{limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}, 40},
+		{limit.Limit{Name: "l", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 4, Per: time.Second}}, 1},
+	} {
+		l := c.limit
+		stalls := true
+		for n := int32(1); stalls; n++ {
+			synctest.Test(t, func(t *testing.T) {
+				stall, s := &stallsAt{Clock: clock.System, by: 60 * time.Millisecond}, &faulty{Store: NewMemory(nil)}
+				_, regs := fleetOf(t, 1, s, l, Options{Clock: stall, Lease: -1})
+				var went tally
+				uses := func(d time.Duration) {
+					for end := clock.System.Now() + d; clock.System.Now() < end; {
+						ok, _, err := goOne(context.Background(), end, limit.Charge{Registry: regs[0], Cost: c.cost})
+						if err != nil {
+							t.Fatal(err)
+						}
+						if went.add(clock.System.Now(), map[bool]int64{true: c.cost}[ok]); !ok {
+							time.Sleep(10 * time.Millisecond)
+						}
+					}
+				}
+				uses(3 * time.Second) // the process gets a part
+				s.down.Store(true)
+				uses(3 * time.Second)
+				before := len(went.at)
+				stall.reads.Store(0)
+				stall.n.Store(n)
+				uses(8 * time.Second)
+				stalls = stall.reads.Load() >= n && n < 100
+				if alone := len(went.at) - before; alone < 3*int(c.cost) {
+					t.Errorf("%v, stall %d: %d calls went without the store", l, n, alone)
+				}
+				if over, where := went.over(l); over > 0 {
+					t.Errorf("%v, stall %d: %s", l, n, where)
+				}
+				s.down.Store(false)
 			})
 		}
 	}

@@ -124,9 +124,20 @@ func (b *standby) isLoose(now time.Duration, t limit.Turn, c clock.Clock) bool {
 	return t.Low == 0 && t.Place == b.looseTurn() && !b.looseUntil.passed(now, c)
 }
 
-// ownLate is how late a call may wake and still use units taken without the store. The same holds for a limit
-// of a single process.
-const ownLate = 100 * time.Millisecond
+// ownLate returns how late a call may wake and still use units taken without the store. Like leased units, they
+// are used at most hold late: units of a rolling limit count for that much longer, and a process's part is of a
+// bucket from which the store withholds what accrues during a hold.
+func (s *spec) ownLate() time.Duration {
+	if s.rule.Shape == limit.Calendar {
+		return longestOwnLate
+	}
+	return min(longestOwnLate, s.hold)
+}
+
+const longestOwnLate = 100 * time.Millisecond
+
+// counts returns for how long units of a rolling limit count that were taken without the store.
+func (s *spec) counts() time.Duration { return windowOf(&s.limit).Per + s.ownLate() }
 
 // ends returns the expiry of units taken without the store. Standby units and units of a share expire with
 // their calendar window.
@@ -134,7 +145,7 @@ func (p *lease) ends(now time.Duration, t limit.Turn) expiry {
 	s, f := p.spec(), p.group.fleet
 	by := noExpiry
 	if isOwn(t) {
-		by.at = now + ownLate
+		by.at = now + s.ownLate()
 	}
 	switch {
 	case s.rule.Shape != limit.Calendar || t.Cost == 0:
