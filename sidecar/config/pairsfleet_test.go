@@ -24,7 +24,7 @@ upstreams: {a: {url: "https://a", callers: true}, b: {url: "https://b", callers:
 			t.Fatal(err)
 		}
 		all := fleetOf(t, fleet.NewMemory(nil), f.Callers.Policy, 3)
-		pairs := [][2]string{{"r1", "search"}, {"r1", "fetch"}, {"r2", "search"}, {"", "search"}, {"r1, tool=search", ""}, {"r1", "search, tool="}, {`"r1"`, "search"}, {"\xff", "search"}, {"\ufffd", "search"}}
+		pairs := [][2]string{{"r1", "search"}, {"r1", "fetch"}, {"r2", "search"}, {"", "search"}, {"r1, tool=search", ""}, {"r1", "search, tool="}, {"a, tool=b", "c"}, {"a", "b, tool=c"}, {`"r1"`, "search"}, {"\xff", "search"}, {"\ufffd", "search"}}
 		taken := make(map[[2]string]int)
 		for idle := 0; idle < 3; idle++ { // the units that a process keeps for an outage go last, and to other processes
 			for i := range 3 * 20 * len(pairs) {
