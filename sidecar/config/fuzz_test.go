@@ -211,6 +211,7 @@ callers:
   keys: {user: "claim:sub", team: "header:X-Team"}
   claims: {secret_env: JWT, header: Authorization, optional: true, issuer: me, audience: weir}
   limits: {team: {rate: 5/s, scope: team, plans: {premium: 3x}}}
+  missing: {team: refuse}
   max_wait: 1s
 prices: prices.yaml
 presets: presets
