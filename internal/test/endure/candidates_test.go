@@ -142,6 +142,7 @@ func candidates() []candidate {
 		{"slack", preset("slack"), ofToken("history"), words{throttle: answer{status: 429, body: `{"ok":false,"error":"ratelimited"}`}, down: away}, []bare{{"one attempt", once}}, []load{atOnce, {60, 2 * time.Second}}, true, true},
 		{"openrouter", preset("openrouter"), model, openai, sdks, seldom, true, false},
 		{"azure-openai", preset("azure-openai"), model, openai, sdks, seldom, true, false},
+		{"mcp", preset("mcp"), weir.Call{Operation: "resources/read", Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", once}}, often, true, true},
 		{"http", preset("http"), weir.Call{Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", once}}, often, true, true},
 	}
 }
