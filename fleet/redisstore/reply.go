@@ -84,11 +84,10 @@ func (r *reader) bucket(at *fleet.Supply, k *fleet.Claim, g *fleet.Grant) {
 	g.Mark = fleet.Mark{At: f.At, Level: 1}
 	f, g.Cold = m.Drained(f, at.Z), at.Cold && k.Cold < fleet.ColdFull
 	g.Reset, g.Drain = micros(at.Reset(m, f)), micros(at.Drain(m, f))
+	rested := min(0, f.Weight) // for a call that costs more than a full bucket has
 	f.Weight = max(f.Weight, r.number())
-	full := m.Most()
-	if g.Left = min(m.Free(f), full); k.Cost <= full { // only a larger call can use a negative weight
-		f.Weight = max(0, f.Weight)
-	}
+	g.Left = m.Free(f)
+	f.Weight += rested
 	if k.Cost > g.Left && k.Cost <= k.Rule.Most() {
 		g.Wait = micros(at.Wait(m, f, k.Cost))
 	}

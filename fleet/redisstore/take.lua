@@ -158,6 +158,11 @@ local function large(o, least)
   return o[7] * o[3] > o[5] and least == 0
 end
 
+-- seen returns the weight of a bucket as far as it concerns a claim.
+local function seen(o, weight, least)
+  return large(o, least) and weight or math.max(0, weight)
+end
+
 -- noted returns the slot that ends at last with a weight added at z.
 local function noted(last, count, floor, z, base, weight, drain)
   if z > last then
@@ -251,7 +256,7 @@ if usual == 1 then
         end
         text[cell] = p(HELD, BUCKET, c[2], c[3], c[4], c[5], unit, o[4], 0, c[9], o[6], z) .. slots
       end
-      answer = answer .. p('<ddddd', extra, paused, c[5], c[3], c[10] > 0 and c[10] or c[5])
+      answer = answer .. p('<ddddd', extra, paused, seen(o, c[5], c[10]), c[3], c[10])
     end
   end
 end
@@ -862,14 +867,14 @@ if not answer then
     rest = rest and rest - rest % 1
     if o[2] == BUCKET then
       local least = lift(o[5], o[4])
-      least = least > 0 and math.max(least, c[5]) or c[5]
+      local weight = seen(o, c[5], least)
       if c[15] > o[6] then -- others hold their grants for longer
-        least = least + (c[15] - o[6]) * o[4]
+        least = math.max(least, c[5]) + (c[15] - o[6]) * o[4]
       end
       if rest then
         least = o[5] - rest * o[3]
       end
-      answer = answer .. p('<ddddd', extra, paused, rest and least or c[5], c[3], least)
+      answer = answer .. p('<ddddd', extra, paused, rest and least or weight, c[3], least)
     elseif o[2] == FIXED then
       local count, back = c[5], c[9]
       if rest then
