@@ -75,22 +75,24 @@ func TestNoStallLetsLateUnitsGo(t *testing.T) {
 	}
 }
 
-// While the store is away, the machine stalls for less than a call may wake late, at any reading of the clock. The calls
-// stay within the limit.
+// While the store is away, the machine stalls at any reading of the clock, for less or for more than units may be used
+// late. The calls stay within the limit.
 func TestNoStallMakesOwnUnitsExceedTheLimit(t *testing.T) {
 	for _, c := range []struct {
 		limit limit.Limit
 		cost  int64
+		stall time.Duration
 	}{
-		{limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 4, Per: time.Second, Burst: 2}}, 1},
-		{limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}, 40},
-		{limit.Limit{Name: "l", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 4, Per: time.Second}}, 1},
+		{limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 4, Per: time.Second, Burst: 2}}, 1, 60 * time.Millisecond},
+		{limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}, 40, 60 * time.Millisecond},
+		{limit.Limit{Name: "l", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 4, Per: time.Second}}, 1, 60 * time.Millisecond},
+		{limit.Limit{Name: "l", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 4, Per: time.Second}}, 1, 9 * time.Millisecond},
 	} {
 		l := c.limit
 		stalls := true
 		for n := int32(1); stalls; n++ {
 			synctest.Test(t, func(t *testing.T) {
-				stall, s := &stallsAt{Clock: clock.System, by: 60 * time.Millisecond}, &faulty{Store: NewMemory(nil)}
+				stall, s := &stallsAt{Clock: clock.System, by: c.stall}, &faulty{Store: NewMemory(nil)}
 				_, regs := fleetOf(t, 1, s, l, Options{Clock: stall, Lease: -1})
 				var went tally
 				uses := func(d time.Duration) {
