@@ -86,7 +86,7 @@ func TestNoStallMakesOwnUnitsExceedTheLimit(t *testing.T) {
 		{limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 4, Per: time.Second, Burst: 2}}, 1, 60 * time.Millisecond},
 		{limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}, 40, 60 * time.Millisecond},
 		{limit.Limit{Name: "l", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 4, Per: time.Second}}, 1, 60 * time.Millisecond},
-		{limit.Limit{Name: "l", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 4, Per: time.Second}}, 1, 9 * time.Millisecond},
+		{limit.Limit{Name: "l", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 1, Per: time.Second}}, 1, 9 * time.Millisecond},
 	} {
 		l := c.limit
 		stalls := true
