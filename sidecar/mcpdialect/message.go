@@ -23,7 +23,7 @@ const (
 type message struct {
 	method string // "" for a response
 	name   string // of the tool, prompt or resource
-	id     []byte // as it came; nil if it has none
+	id     []byte // unchanged; nil if the message has no ID
 }
 
 // free reports whether a message costs nothing. A call without an ID is no notification, because some servers run it.

@@ -133,8 +133,8 @@ func (x *exchange) onlyEvents() bool {
 	return events
 }
 
-// text returns what a model should know: which limit refused, how much of it is used, when more is available, whether to try
-// again, and what else to do. It has fewer than 300 characters.
+// text returns the text for the model, of fewer than 300 characters: which limit refused the call, its used units, when more
+// units are available, and what to do until then.
 func (x *exchange) text(f *refuse.Facts, now time.Time) string {
 	if len(f.Limits) == 0 {
 		return fmt.Sprintf("%s is not available now: its server accepts no calls for %s. Go on without it, or say what is missing.", x.subject(x.own()), longer(f))

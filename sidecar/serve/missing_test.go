@@ -23,7 +23,7 @@ upstreams:
 
 const lackedText = "the header X-Agent-Run is missing: send X-Agent-Run: NAME, where NAME is the caller's run"
 
-// A call without a required key is refused in the form of its API, names what is missing, is charged to no limit, and is
+// A call without a required key is refused in the form of its API, names the missing key, is charged to no limit, and is
 // counted and explained.
 func TestCallWithoutRequiredKeyIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
