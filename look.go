@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"time"
@@ -108,6 +109,55 @@ func (u *Upstream) LookAt(keys map[string]string) []LimitView {
 		out = append(out, LimitView{Limit: l, Key: key, Level: v.held(now, &l, key, level), Unknown: !ok})
 	}
 	return out
+}
+
+// LookWithin returns the known keys of limits with several scopes of which the keys have some but not all: with the key of a
+// run, each tool of the run. It returns at most the given number of them, first those with the least remaining. It changes
+// nothing, and omits keys that the fleet's store has not reported to this process yet.
+func (u *Upstream) LookWithin(keys map[string]string, most int) []LimitView {
+	now, v := u.clock.Now(), u.live.Load()
+	var out []LimitView
+	least := func() {
+		slices.SortStableFunc(out, func(a, b LimitView) int { return cmp.Compare(a.share(), b.share()) })
+		out = out[:min(most, len(out))]
+	}
+	for _, r := range v.registries {
+		l := *r.Limit()
+		names := scopes.Names(l.Scope)
+		if _, known := keys[l.If.Scope]; len(names) < 2 || hasAll(keys, names) || known && !l.If.Picks(keys[l.If.Scope]) {
+			continue
+		}
+		for key, m := range r.All() {
+			if !hasSome(names, key, keys) {
+				continue
+			}
+			if level := v.level(now, &l, key, m); level.Age < bucket.Never {
+				out = append(out, LimitView{Limit: l, Key: key, Level: level})
+			}
+			if len(out) > 2*most {
+				least()
+			}
+		}
+	}
+	least()
+	return out
+}
+
+// share returns the remaining part of a limit, from 0 to 1.
+func (v LimitView) share() float64 { return float64(v.Level.Left) / float64(max(1, v.Level.Full)) }
+
+// hasSome reports whether the key of a combination has all values that are given, and at least one is.
+func hasSome(names []string, key string, given map[string]string) bool {
+	values, ok := scopes.Values(names, key)
+	found := false
+	for name, value := range values {
+		want, isGiven := given[name]
+		if isGiven && value != want {
+			return false
+		}
+		found = found || isGiven
+	}
+	return ok && found
 }
 
 // hasAll reports whether there is a key for each scope.

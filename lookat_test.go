@@ -2,6 +2,7 @@ package weir_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,4 +41,47 @@ func TestAKeyOfAFleetIsUnknownUntilTheStoreHasSpoken(t *testing.T) {
 			}
 		}
 	})
+}
+
+// With some of the scopes of a limit, LookWithin returns the known keys that have the given values, those with the least
+// remaining first. LookAt returns them only if all scopes are given.
+func TestLookWithinReturnsKeysWithGivenValues(t *testing.T) {
+	u, err := weir.New("api", weir.Policy{Limits: []limit.Limit{
+		{Name: "pair", Scope: "run, tool", Rate: bucket.Rate{Amount: 100, Per: time.Hour, Burst: 100}},
+		{Name: "run", Scope: "run", Rate: bucket.Rate{Amount: 100, Per: time.Hour, Burst: 100}},
+	}}, weir.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, keys := range []map[string]string{
+		{"run": "r1", "tool": "a"}, {"run": "r1", "tool": "b, c"}, {"run": "r2", "tool": "a"}, {"run": "r1, tool=a", "tool": "a"}, {"run": "r1", "tool": "c"},
+	} {
+		for range i + 1 {
+			p, err := u.Acquire(context.Background(), weir.Call{Keys: keys})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Report(outcome.Outcome{Class: outcome.OK})
+		}
+	}
+	for _, c := range []struct {
+		keys map[string]string
+		most int
+		want []string
+	}{
+		{map[string]string{"run": "r1"}, 100, []string{"run=r1, tool=c", `run=r1, tool="b, c"`, "run=r1, tool=a"}},
+		{map[string]string{"run": "r1"}, 1, []string{"run=r1, tool=c"}},
+		{map[string]string{"tool": "a"}, 100, []string{`run="r1, tool=a", tool=a`, "run=r2, tool=a", "run=r1, tool=a"}},
+		{map[string]string{"run": "r1", "tool": "a"}, 100, nil},
+		{map[string]string{"run": "r9"}, 100, nil},
+		{map[string]string{"user": "r1"}, 100, nil},
+	} {
+		var got []string
+		for _, v := range u.LookWithin(c.keys, c.most) {
+			got = append(got, v.Key)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%v: %q, want %q", c.keys, got, c.want)
+		}
+	}
 }

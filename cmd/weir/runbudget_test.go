@@ -148,6 +148,29 @@ upstreams:
 	}
 }
 
+// The summary reports limits of pairs, those with the least remaining first, and only those of the run.
+func TestRunReportsLimitsOfPairs(t *testing.T) {
+	t.Parallel()
+	b := newBudgetedRun(t)
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	text := `
+callers:
+  keys: {run: "header:X-Agent-Run", tool: "query:tool"}
+  limits: {global: off, user: off, user-day: off, each: {rate: 2/h, shape: rolling, scope: [run, tool]}}
+upstreams:
+  api: {url: "https://api.github.com", callers: true}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const calls = `curl -s -o /dev/null -w '%{http_code} ' "https://api.github.com/?tool=fetch" "https://api.github.com/?tool=search" -o /dev/null; curl -s -o /dev/null "https://api.github.com/?tool=search"`
+	b.run(calls, "--run", "other", "--config", file)
+	out, errs := b.run(calls, "--run", "one", "--config", file)
+	if want := "; one used 2 of 2 calls for run=one, tool=search, 1 of 2 calls for run=one, tool=fetch\n"; out != "200 200 " || !strings.HasSuffix(errs, want) {
+		t.Errorf("statuses %q, summary %q, want %q", out, errs, want)
+	}
+}
+
 func TestBadBudgets(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ flag, value, says string }{

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/scopes"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -102,15 +103,19 @@ func used(limits []weir.LimitView) (parts []string) {
 	for _, v := range limits {
 		l := v.Level
 		spent := l.Full - l.Left - l.Held
+		of := ""
+		if scopes.Several(v.Limit.Scope) {
+			of = " for " + v.Key
+		}
 		if v.Limit.IsBudget() {
-			parts = append(parts, fmt.Sprintf("%s of %s USD", limit.Dollars(spent), limit.Dollars(l.Full)))
+			parts = append(parts, fmt.Sprintf("%s of %s USD%s", limit.Dollars(spent), limit.Dollars(l.Full), of))
 			continue
 		}
 		unit := v.Limit.UnitName()
 		if unit == limit.Requests {
 			unit = "calls"
 		}
-		parts = append(parts, fmt.Sprintf("%d of %d %s", spent, l.Full, unit))
+		parts = append(parts, fmt.Sprintf("%d of %d %s%s", spent, l.Full, unit, of))
 	}
 	return parts
 }

@@ -38,13 +38,18 @@ func (s *Server) CallerHeader(scope string) string {
 	return ""
 }
 
-// CallerLimits returns the limits of callers that have a scope, in the state for a value of it. Limits that other
-// processes share and that the store has not reported to this one are missing.
+// mostPairs bounds how many keys of limits with further scopes CallerLimits returns.
+const mostPairs = 10
+
+// CallerLimits returns the limits of callers that have a scope, in the state for a value of it. Of a limit with further
+// scopes, it returns the keys with the least remaining. Limits that other processes share and that the store has not
+// reported to this one are missing.
 func (s *Server) CallerLimits(scope, value string) []weir.LimitView {
 	u := s.models.counted()
 	if u == nil {
 		return nil
 	}
-	all := u.LookAt(map[string]string{scope: s.veil.Key(scope, value)})
-	return slices.DeleteFunc(all, func(v weir.LimitView) bool { return v.Unknown })
+	keys := map[string]string{scope: s.veil.Key(scope, value)}
+	all := slices.DeleteFunc(u.LookAt(keys), func(v weir.LimitView) bool { return v.Unknown })
+	return append(all, u.LookWithin(keys, mostPairs)...)
 }

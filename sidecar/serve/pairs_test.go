@@ -120,6 +120,14 @@ func TestPairLimitCountsEachCombination(t *testing.T) {
 	if l := of.Upstreams[0].Limits[0]; l.Name != "pair" || l.Key != "run=r1, tool=search" || l.Left != 0 || l.Full != 20 {
 		t.Errorf("/v1/limits reports %+v", l)
 	}
+	if of = (status.Of{}); json.Unmarshal([]byte(p.adminPage("/v1/limits?run=r1")), &of) != nil || len(of.Upstreams) != 1 || len(of.Upstreams[0].Limits) != 2 {
+		t.Errorf("/v1/limits of one run: %+v, want its two pairs", of)
+	}
+	for _, l := range of.Upstreams[0].Limits {
+		if l.Name != "pair" || !strings.HasPrefix(l.Key, "run=r1, tool=") || l.Left != 0 {
+			t.Errorf("/v1/limits of one run reports %+v", l)
+		}
+	}
 	for path, want := range map[string]string{
 		"/v1/status": `"key":"run=r2, tool=fetch"`,
 		"/metrics":   `weir_limit_key_used_ratio{key="run=r1, tool=search",limit="pair",upstream="callers"} 1`,

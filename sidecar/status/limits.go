@@ -74,7 +74,11 @@ type OfUpstream struct {
 	Unknown []Limit `json:"unknown,omitempty"` // shared limits without a report to this process; only name, key and rule are set
 }
 
-// limits serves the remaining units and the resets for the keys in the query: ?user=alice, by any scope of a limit.
+// withinShown bounds how many keys of limits with further scopes are listed.
+const withinShown = 100
+
+// limits serves the remaining units and the resets for the keys in the query: ?user=alice, by any scope of a limit. Of a
+// limit with further scopes, it serves the keys with the least remaining.
 func (p *Page) limits(w http.ResponseWriter, r *http.Request) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil || len(query) == 0 {
@@ -116,6 +120,9 @@ func ofUpstream(u *weir.Upstream, keys map[string]string) OfUpstream {
 			of.Unknown = append(of.Unknown, Limit{Name: v.Limit.Name, Key: v.Key, Unit: v.Limit.UnitName(), Shape: v.Limit.Shape.String(), Rule: v.Limit.String()})
 			continue
 		}
+		of.Limits = append(of.Limits, limitOf(v))
+	}
+	for _, v := range u.LookWithin(keys, withinShown) {
 		of.Limits = append(of.Limits, limitOf(v))
 	}
 	return of
