@@ -93,7 +93,7 @@ var upstreamFields = []field[site]{
 	{"fair", "fields, or a scope", "language models: `caller` (user, token name or API key); with `deliver`: direct calls first, 5% for deliveries; otherwise by arrival; with a store, by priority first", "Waiting calls take turns by the value of a scope.", readFair},
 	one("max_pause", duration, func(u *site) *time.Duration { return &u.Policy.MaxPause }, "15m",
 		""),
-	one("pause_scope", word, func(u *site) *string { return &u.PauseScope }, "each credential is an account",
+	one("pause_scope", word, func(u *site) *string { return &u.PauseScope }, "each credential is an account; the JWTs of one subject are one",
 		"Scope in `keys` that identifies the account of the caller's credential. A throttle pauses all credentials of the account. It has no effect where weir adds the credential."),
 	one("grpc", boolean, func(u *site) *bool { return &u.GRPC }, "false",
 		"The upstream speaks gRPC, at `h2c://` or `https://`; see docs/how-to/call-grpc.md."),

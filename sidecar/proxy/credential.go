@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,25 +16,68 @@ import (
 // call applies to that credential, or to the account that pause_scope names.
 func (t *target) identify(c *weir.Call, trip *trip) {
 	c.Caller = trip.who.Name
-	if c.Credential == "" && !t.Credentials {
-		c.Credential = t.credential(trip)
+	if !t.Credentials {
+		t.identifyOwn(c, trip)
 	}
-	if c.Credential == "" || t.PauseScope == "" || c.Keys[t.PauseScope] == "" {
-		return
-	}
-	rest := strings.TrimPrefix(c.Pool, c.Credential)
-	c.Credential = t.PauseScope + "=" + c.Keys[t.PauseScope]
-	if c.Pool != "" {
-		c.Pool = c.Credential + rest
+	if c.Credential != "" && t.PauseScope != "" && c.Keys[t.PauseScope] != "" {
+		setCredential(c, t.PauseScope+"="+c.Keys[t.PauseScope])
 	}
 }
 
-// credential returns the hash of the credential that the caller sends to the upstream.
-func (t *target) credential(trip *trip) string {
-	if own := credentialOf(trip.came, trip.who, trip.path); own != "" {
-		return t.Veil.Hide(own)
+// identifyOwn sets the hash of the credential that the caller sends to the upstream. A JWT is identified by its account,
+// because clients create a new one every hour or for every call.
+func (t *target) identifyOwn(c *weir.Call, trip *trip) {
+	if c.Credential == weir.NoCredential {
+		return
 	}
-	return weir.NoCredential
+	own := credentialOf(trip.came, trip.who, trip.path)
+	account := accountOf(own)
+	switch {
+	case account != "":
+		setCredential(c, t.Veil.Hide(account))
+	case c.Credential != "": // a dialect has set it
+	case own != "":
+		c.Credential = t.Veil.Hide(own)
+	default:
+		c.Credential = weir.NoCredential
+	}
+}
+
+// setCredential replaces the credential of a call, also in its pool.
+func setCredential(c *weir.Call, credential string) {
+	if rest := strings.TrimPrefix(c.Pool, c.Credential); c.Pool != "" {
+		c.Pool = credential + rest
+	}
+	c.Credential = credential
+}
+
+// accountClaims are the claims that all JWTs of an account share: issuer, subject and client.
+var accountClaims = [...]string{"iss", "sub", "azp", "client_id", "appid"}
+
+// longestJWT bounds the JWTs that are decoded.
+const longestJWT = 16 << 10
+
+// accountOf returns the account of a JWT, or "" for other credentials. The upstream verifies the signature.
+func accountOf(credential string) string {
+	if !strings.HasPrefix(credential, "eyJ") || len(credential) > longestJWT || strings.Count(credential, ".") != 2 {
+		return ""
+	}
+	_, rest, _ := strings.Cut(credential, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	text, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(payload, "="))
+	var claims map[string]json.RawMessage
+	if err != nil || json.Unmarshal(text, &claims) != nil {
+		return ""
+	}
+	account, found := "jwt", false
+	for _, name := range accountClaims {
+		account += "\x00" + string(claims[name])
+		found = found || len(claims[name]) > 0
+	}
+	if !found {
+		return ""
+	}
+	return account
 }
 
 // credentialOf returns the part of a caller's credential that is the same in every call, or "" if there is none. path
@@ -142,7 +187,7 @@ func signer(v string) string {
 		}
 	}
 	switch strings.ToLower(scheme) {
-	case "bearer", "token", "basic":
+	case "bearer", "token", "basic", "dpop":
 		return rest
 	}
 	// Schemes such as AWS ID:SIGNATURE: SharedKey, OSS, APIAuth.

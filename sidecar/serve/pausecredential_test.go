@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -33,8 +35,22 @@ var credentialForms = map[string]struct{ a, again, b func(r *http.Request) }{
 		f.a, f.again, f.b = path("bot1:x/send"), path("bot1:x/get"), path("bot2:y/send")
 		return
 	}(),
-	"rotated aid":  headers("Authorization", "Bearer one", "bearer  one", "Bearer two"),
-	"google, HMAC": headers("Authorization", "GOOG4-HMAC-SHA256 Credential=ONE/20261120/auto/storage/goog4_request, SignedHeaders=host, Signature=a", "GOOG4-HMAC-SHA256 Credential=ONE/20261121/auto/storage/goog4_request, SignedHeaders=host, Signature=b", "GOOG4-HMAC-SHA256 Credential=TWO/20261120/auto/storage/goog4_request, SignedHeaders=host, Signature=a"),
+	"JWT":            headers("Authorization", "Bearer "+jwtOf(`{"iss":"i","sub":"one","exp":1}`), "Bearer "+jwtOf(`{"sub":"one","iss":"i","exp":2,"jti":"x"}`), "Bearer "+jwtOf(`{"iss":"i","sub":"two","exp":1}`)),
+	"JWT of issuer":  headers("Authorization", "Bearer "+jwtOf(`{"iss":1,"exp":1}`), "bearer "+jwtOf(`{"iss":1,"exp":2}`), "Bearer "+jwtOf(`{"iss":2,"exp":1}`)),
+	"JWT of client":  headers("X-Auth-Token", jwtOf(`{"client_id":"one","iat":1}`), jwtOf(`{"client_id":"one","iat":2}`), jwtOf(`{"client_id":"two","iat":1}`)),
+	"JWT, DPoP":      headers("Authorization", "DPoP "+jwtOf(`{"iss":"i","sub":"one","exp":1}`), "Bearer "+jwtOf(`{"iss":"i","sub":"one","exp":2}`), "DPoP "+jwtOf(`{"iss":"j","sub":"one","exp":1}`)),
+	"JWT in query":   query("access_token="+jwtOf(`{"sub":"one","exp":1}`), "access_token="+jwtOf(`{"sub":"one","exp":2}`), "access_token="+jwtOf(`{"Sub":"one","exp":1}`)),
+	"JWT in cookie":  headers("Cookie", "session="+jwtOf(`{"sub":"one","exp":1}`), "session="+jwtOf(`{"sub":"one","exp":2}`), "session="+jwtOf(`{"sub":["one"],"exp":1}`)),
+	"JWT, no claims": headers("Authorization", "Bearer "+jwtOf(`{"exp":1}`), "Bearer "+jwtOf(`{"exp":1}`), "Bearer "+jwtOf(`{"exp":2}`)),
+	"not a JWT":      headers("Authorization", "Bearer eyJhbGciOiJub25lIn0.%%%.x", "Bearer eyJhbGciOiJub25lIn0.%%%.x", "Bearer eyJhbGciOiJub25lIn0.%%%.y"),
+	"rotated aid":    headers("Authorization", "Bearer one", "bearer  one", "Bearer two"),
+	"google, HMAC":   headers("Authorization", "GOOG4-HMAC-SHA256 Credential=ONE/20261120/auto/storage/goog4_request, SignedHeaders=host, Signature=a", "GOOG4-HMAC-SHA256 Credential=ONE/20261121/auto/storage/goog4_request, SignedHeaders=host, Signature=b", "GOOG4-HMAC-SHA256 Credential=TWO/20261120/auto/storage/goog4_request, SignedHeaders=host, Signature=a"),
+}
+
+// jwtOf returns a JWT with a signature that depends on its claims.
+func jwtOf(claims string) string {
+	sum := sha256.Sum256([]byte(claims))
+	return "eyJhbGciOiJSUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 func awsSignature(id, signature string) string {
@@ -185,4 +201,110 @@ func TestPauseOfAllEndsWithAProbe(t *testing.T) {
 			t.Error("the pause of a throttled credential was shortened")
 		}
 	})
+}
+
+// A client that creates a JWT for every call is one credential: its throttles pause its own calls, and nobody else's.
+func TestJWTsOfOneAccountPauseOnlyThisAccount(t *testing.T) {
+	for name, c := range map[string]struct{ yaml, path, body string }{
+		"HTTP":  {"", "/up/", ""},
+		"model": {", preset: openai-compatible", "/up/v1/chat/completions", `{"model":"m","messages":[]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := memnet.New()
+				defer n.Close()
+				var served atomic.Int64
+				defer serveInside(t, n, "upstreams: {up: {url: \""+throttling(n, &served)+"\", retry: off"+c.yaml+"}}\n")()
+				client := &http.Client{Transport: n.Transport()}
+				minted := 0
+				call := func(subject, throttle string) (sent bool) {
+					minted++
+					before := served.Load()
+					callAs(t, client, "", "POST", c.path, c.body, func(h http.Header) {
+						h.Set("Content-Type", "application/json")
+						h.Set("X-Weir-Timeout", "1s")
+						h.Set("Authorization", "Bearer "+jwtOf(fmt.Sprintf(`{"iss":"i","sub":%q,"jti":%d}`, subject, minted)))
+						if throttle != "" {
+							h.Set("X-Throttle", throttle)
+						}
+					})
+					return served.Load() > before
+				}
+				early := make(chan bool, 3)
+				for range 3 {
+					go func() { early <- call("one", "429 600") }()
+					time.Sleep(time.Millisecond)
+				}
+				for range 3 {
+					<-early
+				}
+				if call("one", "") {
+					t.Error("the account that was throttled is served")
+				}
+				for i := range 20 {
+					if !call(fmt.Sprint("other", i), "") {
+						t.Fatalf("account %d is not served", i)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A throttle of any form pauses the credential that received it, and no other one.
+func TestThrottleOfAnyFormPausesOnlyItsCredential(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		header http.Header
+		body   string
+		pauses bool
+	}{
+		"GitHub, primary":    {403, http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Limit": {"5000"}, "X-Ratelimit-Reset": {"946685400"}}, `{"message":"API rate limit exceeded for user ID 1."}`, true},
+		"GitHub, secondary":  {403, http.Header{"Retry-After": {"600"}}, `{"message":"You have exceeded a secondary rate limit."}`, true},
+		"420":                {420, http.Header{"Retry-After": {"600"}}, "", true},
+		"without a wait":     {429, nil, "", false},
+		"wait in the body":   {429, http.Header{"Content-Type": {"application/json"}}, `{"ok":false,"error_code":429,"parameters":{"retry_after":600}}`, true},
+		"GraphQL":            {200, http.Header{"Content-Type": {"application/json"}}, `{"errors":[{"message":"Throttled","extensions":{"code":"THROTTLED"}}],"extensions":{"cost":{"requestedQueryCost":101,"throttleStatus":{"maximumAvailable":1000,"currentlyAvailable":1,"restoreRate":1}}}}`, false},
+		"quota of a day":     {429, http.Header{"Retry-After": {"86400"}, "Content-Type": {"application/json"}}, `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"RequestsPerDay"}]}]}}`, true},
+		"AWS":                {400, http.Header{"X-Amzn-Errortype": {"ThrottlingException"}, "Retry-After": {"600"}}, `{"__type":"ThrottlingException"}`, true},
+		"good, and the last": {200, http.Header{"X-Ratelimit-Limit": {"100"}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"946685400"}, "Ratelimit": {`"default";r=0;t=600`}}, "", false},
+		"absurd wait":        {429, http.Header{"Retry-After": {"99999999999"}}, "", true},
+		"gRPC":               {200, http.Header{"Content-Type": {"application/grpc"}, "Grpc-Status": {"8"}, "Grpc-Retry-Pushback-Ms": {"600000"}}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := memnet.New()
+				defer n.Close()
+				var served atomic.Int64
+				up := n.Serve("api.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Header.Get("X-Throttle") == "" {
+						served.Add(1)
+						return
+					}
+					for k, v := range c.header {
+						w.Header()[k] = v
+					}
+					w.WriteHeader(c.status)
+					_, _ = io.WriteString(w, c.body)
+				}))
+				defer serveInside(t, n, "upstreams: {up: {url: \""+up+"\", max_wait: 1s}}\n")()
+				client := &http.Client{Transport: n.Transport()}
+				of := func(credential string) func(*http.Request) {
+					return headers("Authorization", "", "", "Bearer "+credential).b
+				}
+				for range 20 {
+					ask(t, client, "yes", of("one"))
+				}
+				for i := range 10 {
+					if got, took := ask(t, client, "", of(fmt.Sprint("other", i))); got != http.StatusOK || took > 100*time.Millisecond {
+						t.Errorf("another credential gets %d after %v", got, took)
+					}
+				}
+				before := served.Load()
+				if ask(t, client, "", of("one")); c.pauses && served.Load() > before {
+					t.Error("the credential that was throttled is served")
+				}
+			})
+		})
+	}
 }
