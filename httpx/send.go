@@ -85,7 +85,8 @@ func (s *sender) send() {
 // failed classifies an attempt without a response, and returns the error.
 func (s *sender) failed(ctx context.Context, err error) (outcome.Outcome, error) {
 	cause := context.Cause(ctx)
-	if cause == weir.ErrAttemptTimeout || cause == weir.ErrCallTimeout || cause == errHeaderTimeout {
+	if cause == weir.ErrAttemptTimeout || cause == weir.ErrCallTimeout || cause == errHeaderTimeout ||
+		cause == context.DeadlineExceeded && errors.Is(err, context.Canceled) { // over HTTP/2, net/http returns no cause
 		err = cause
 	}
 	own := s.replay.failure(cause)
