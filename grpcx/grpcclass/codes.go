@@ -44,6 +44,6 @@ func Name(c codes.Code) string {
 // tooLarge reports whether the message exceeded the size limit, the only other use of RESOURCE_EXHAUSTED in gRPC libraries. A
 // repeated message would be as large.
 func tooLarge(message string) bool {
-	return strings.Contains(message, "message larger than max") ||
+	return strings.Contains(message, "message larger than max") || strings.HasPrefix(message, "grpc: message too large") ||
 		strings.Contains(message, "message after decompression larger than max")
 }

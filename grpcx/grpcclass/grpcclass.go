@@ -19,12 +19,15 @@ import (
 
 // Error classifies the error of a call, including nil, with the trailer of the call, if any. ctx is the caller's own context, not
 // the attempt's: if it has ended, the outcome is Canceled. It passes errors that are not gRPC statuses to classify.Error, and an
-// outcome.Classifier as well, which determines its own outcome.
+// outcome.Classifier as well, which determines its own outcome. A call that the local client refused is Rejected.
 func Error(ctx context.Context, err error, trailer metadata.MD) outcome.Outcome {
 	_, knows := errors.AsType[outcome.Classifier](err)
 	s, isStatus := status.FromError(err)
 	if err == nil || knows || !isStatus || ctx.Err() != nil {
 		return classify.Error(ctx, err)
+	}
+	if o, refused := refusedHere(s, trailer); refused {
+		return o
 	}
 	return Status(s, trailer)
 }
