@@ -36,7 +36,7 @@ func TestConditionalWriteIsNotRepeated(t *testing.T) {
 		{"refused", nil, syscall.ECONNREFUSED, true},
 	}
 	for _, c := range []struct {
-		method, header, query string
+		method, header, query string // the header may have a value, or be a path
 		conditional           bool
 	}{
 		{"PUT", "If-Match", "", true}, {"PUT", "If-None-Match", "", true}, {"DELETE", "If-Match", "", true},
@@ -50,6 +50,10 @@ func TestConditionalWriteIsNotRepeated(t *testing.T) {
 		{"PUT", "", "cas=4", true}, {"DELETE", "", "rev=3-a", true}, {"PUT", "", "prevExist=false", true}, {"PUT", "", "op_type=create", true},
 		{"PUT", "", "version=4&version_type=external", true}, {"PUT", "", "version=4&version_type=external_gte", false}, {"PUT", "", "op_type=index", false},
 		{"PUT", "", "iframe=1", false}, {"PUT", "", "rate=if", false},
+		{"PUT", "If_match", "", true}, {"PUT", "X-Oss-Forbid-Overwrite: true", "", true}, {"PUT", "X-Cos-Forbid-Overwrite: false", "", false}, {"MOVE", "Overwrite: F", "", true}, {"PUT", "Overwrite: T", "", false},
+		{"PUT", "Upload-Offset: 3", "", true}, {"PUT", "X-Expected-Version", "", true}, {"DELETE", "Es-Expectedversion: 3", "", true}, {"PUT", "X-Amz-Expected-Bucket-Owner", "", false},
+		{"PUT", "", "overwrite=false", true}, {"PUT", "", "overwrite=true", false}, {"PUT", "", "expected_version=3", true}, {"PUT", "", "expectedRevision=3", true}, {"PUT", "", "expected=3", false},
+		{"PUT", "/index/_create/1", "", true}, {"PUT", "/index/_doc/1", "", false},
 		{"GET", "If-None-Match", "", false}, {"HEAD", "If-Modified-Since", "", false},
 		{"PUT", "X-Different", "", false}, {"PUT", "", "notify=if", false},
 	} {
@@ -64,19 +68,25 @@ func TestConditionalWriteIsNotRepeated(t *testing.T) {
 						}
 						return f.resp(), nil
 					}))
-					r, err := http.NewRequest(c.method, "http://api.example/a?"+c.query, strings.NewReader(""))
+					path := "/a"
+					if strings.HasPrefix(c.header, "/") {
+						path = c.header
+					}
+					r, err := http.NewRequest(c.method, "http://api.example"+path+"?"+c.query, strings.NewReader(""))
 					if err != nil {
 						t.Fatal(err)
 					}
-					if c.header != "" {
-						r.Header.Set(c.header, "x")
+					if name, value, given := strings.Cut(c.header, ": "); name != "" && path != name {
+						if r.Header[name] = []string{"x"}; given {
+							r.Header[name] = []string{value}
+						}
 					}
 					resp, err := tr.RoundTrip(r)
 					if err == nil {
 						_ = resp.Body.Close()
 					}
 					want := f.repeats || !c.conditional
-					if unsafe := c.method == "POST" || c.method == "PATCH"; unsafe && operation == weir.ByMethod {
+					if unsafe := c.method == "POST" || c.method == "PATCH" || c.method == "MOVE"; unsafe && operation == weir.ByMethod {
 						want = f.repeats
 					}
 					if n > 1 != want {

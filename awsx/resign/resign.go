@@ -270,12 +270,12 @@ func (p *Plan) Refused(ctx context.Context, resp *http.Response, code string) bo
 		return false
 	}
 	head := resp.Request != nil && resp.Request.Method == http.MethodHead // the status is the only code in a response to HEAD
-	switch code {
-	case "ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClientException":
+	switch strings.TrimSuffix(code, "Exception") {
+	case "ExpiredToken", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClient", "InvalidSecurity":
 		p.again = p.refresh(ctx)
-	case "RequestExpired", "AuthFailure": // EC2 returns it for a wrong clock and for wrong credentials
+	case "RequestExpired", "AuthFailure", "InvalidSignature", "SignatureDoesNotMatch": // for a wrong clock and for wrong credentials
 		p.again = p.learn(resp) || p.refresh(ctx)
-	case "RequestTimeTooSkewed", "RequestInTheFuture", "InvalidSignatureException", "SignatureDoesNotMatch":
+	case "RequestTimeTooSkewed", "RequestInTheFuture":
 		p.again = p.learn(resp)
 	case "403":
 		p.again = head && p.learn(resp)

@@ -88,3 +88,22 @@ func queryErrorCode(s string) string {
 	s, _, _ = strings.Cut(s, ";")
 	return strings.TrimSpace(s)
 }
+
+// awsMessages are the beginnings of messages about refused signatures, and their codes. API Gateway and OpenSearch send them
+// without a code.
+var awsMessages = [...]struct{ begin, code string }{
+	{"The security token included in the request is expired", "ExpiredTokenException"},
+	{"The security token included in the request is invalid", "UnrecognizedClientException"},
+	{"Signature expired", "InvalidSignatureException"},
+	{"Signature not yet current", "InvalidSignatureException"},
+	{"The request signature we calculated does not match", "InvalidSignatureException"},
+}
+
+// addAWSMessage adds the code of an AWS message that has none.
+func (d *detail) addAWSMessage() {
+	for _, m := range awsMessages {
+		if len(d.codes) == 0 && strings.HasPrefix(d.message, m.begin) {
+			d.add(m.code)
+		}
+	}
+}

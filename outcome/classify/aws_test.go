@@ -35,6 +35,9 @@ func TestAWSErrors(t *testing.T) {
 
 		{name: "Bedrock minute", status: 429, header: headers("x-amzn-ErrorType: ThrottlingException"), body: `{"message":"Too many tokens, please wait before trying again."}`, want: throttle("ThrottlingException")},
 		{name: "Bedrock day", status: 429, header: headers("x-amzn-ErrorType: ThrottlingException"), body: `{"message":"Too many tokens per day, please wait before trying again."}`, want: quota(throttle("ThrottlingException"))},
+		{name: "429 with the code of a failure", status: 429, header: headers("x-amzn-ErrorType: InternalServerException"), want: throttle("InternalServerException")},
+		{name: "429 with an unknown code", status: 429, header: headers("x-amzn-ErrorType: SomeServiceException"), want: throttle("SomeServiceException")},
+		{name: "security token without a code", status: 403, body: `{"message":"The security token included in the request is expired"}`, want: reject("ExpiredTokenException")},
 		{name: "Bedrock cold model", status: 429, header: headers("x-amzn-ErrorType: ModelNotReadyException"), want: undone(fails("ModelNotReadyException"))},
 		{name: "Bedrock model timeout", status: 408, header: headers("x-amzn-ErrorType: ModelTimeoutException"), want: fails("ModelTimeoutException")},
 		{name: "Bedrock model error", status: 424, header: headers("x-amzn-ErrorType: ModelErrorException"), want: fails("ModelErrorException")},

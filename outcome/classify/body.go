@@ -179,6 +179,7 @@ func readDetail(r *Response) detail {
 	case 0:
 	case '{', '[':
 		d.readJSON(body, base)
+		d.addAWSMessage()
 		d.addStatus(r.Status)
 	case '<':
 		if root, text := d.readXML(body, base); root == "html" {

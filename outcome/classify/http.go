@@ -76,7 +76,7 @@ func failure(r *Response, d detail) outcome.Outcome {
 // judge returns the upstream's code and its verdict. A known code is more specific than any status.
 func judge(r *Response, d *detail) (code string, v verdict) {
 	code, v, known := pick(d.codes)
-	if !known || r.Status == 429 && v.class == outcome.Rejected { // AWS SDKs treat every 429 as a throttle
+	if !known || r.Status == 429 && v.class != outcome.Throttled && !v.shared { // AWS SDKs treat every 429 as a throttle
 		v = byStatus(r, d)
 	}
 	if code == "" {

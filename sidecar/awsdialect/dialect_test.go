@@ -463,6 +463,10 @@ func TestRefusedSignatureIsRepeatedOnce(t *testing.T) {
 		{"RequestTimeTooSkewed", 403, time.Hour, false, 2, 200}, {"ExpiredToken", 400, 0, true, 2, 200}, {"InvalidToken", 400, 0, true, 2, 200},
 		{"ExpiredTokenException", 400, 0, true, 2, 200}, {"ExpiredToken", 400, 0, false, 1, 400}, {"AccessDenied", 403, 0, true, 1, 403},
 		{"RequestExpired", 400, 0, true, 2, 200}, {"RequestExpired", 400, 0, false, 1, 400}, {"AuthFailure", 401, 0, true, 2, 200},
+		{"SignatureDoesNotMatch", 403, 0, true, 2, 200}, {"InvalidSignatureException", 403, 0, false, 1, 403}, {"InvalidSecurity", 403, 0, true, 2, 200}, {"InvalidTokenException", 401, 0, true, 2, 200},
+		{"The security token included in the request is expired", 403, 0, true, 2, 200}, {"The security token included in the request is invalid.", 403, 0, true, 2, 200},
+		{"Signature expired: 20261120T120000Z is now earlier than 20261120T121500Z", 403, time.Hour, false, 2, 200}, {"Signature not yet current: x", 403, -time.Hour, false, 2, 200},
+		{"User is not authorized to access this resource", 403, time.Hour, true, 1, 403},
 	} {
 		for _, always := range []bool{false, true} {
 			var n atomic.Int32
@@ -471,8 +475,13 @@ func TestRefusedSignatureIsRepeatedOnce(t *testing.T) {
 					return
 				}
 				w.Header().Set("Content-Type", "application/xml")
+				body := "<Error><Code>" + c.code + "</Code></Error>"
+				if strings.Contains(c.code, " ") { // of a service that sends no code
+					w.Header().Set("Content-Type", "application/json")
+					body = `{"message":"` + c.code + `"}`
+				}
 				w.WriteHeader(c.status)
-				_, _ = io.WriteString(w, "<Error><Code>"+c.code+"</Code></Error>")
+				_, _ = io.WriteString(w, body)
 			}))
 			f := &farSide{}
 			f.url, _ = url.Parse(far.URL)

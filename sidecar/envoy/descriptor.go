@@ -85,6 +85,9 @@ func (r *reader) descriptor(n *doc.Node, in *rule) *rule {
 	case d.key == "":
 		r.Bad(n, "", "the descriptor has no key")
 		return nil
+	case strings.Contains(d.key, "*"):
+		r.Bad(n, "write the key in full, and put the * into its value", "key %q has a wildcard", d.key)
+		return nil
 	case d.share && !d.wildcard():
 		r.Bad(n, "give it a value with a *", "share_threshold is for descriptors with a wildcard")
 	}

@@ -40,3 +40,12 @@ func TestMetadataOfAnyFormIsLoaded(t *testing.T) {
 		}
 	}
 }
+
+// Envoy's service matches a key that ends with a star by its beginning. A rule for the literal key would limit no request.
+func TestWildcardInKeyIsRefused(t *testing.T) {
+	for _, key := range []string{"tenant*", "*", "a*b"} {
+		if _, err := Parse("rules.yaml", []byte("domain: d\ndescriptors:\n  - key: \""+key+"\"\n    rate_limit: {unit: hour, requests_per_unit: 1}\n")); err == nil {
+			t.Errorf("key %q was loaded", key)
+		}
+	}
+}

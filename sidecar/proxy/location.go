@@ -3,7 +3,10 @@ package proxy
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+
+	"golang.org/x/net/idna"
 
 	"github.com/seed1158cd35/weir/internal/paths"
 )
@@ -22,6 +25,45 @@ func (t *trip) points(h http.Header) {
 	}
 	rewriteField(h, linked, t.pointedLinks)
 	rewriteField(h, "Refresh", t.pointedRefresh)
+	rewriteField(h, "Set-Cookie", t.pointedCookie)
+	for name := range h {
+		if points(name) && !slices.Contains(pointers[:], name) {
+			rewriteField(h, name, t.pointedURL)
+		}
+	}
+}
+
+// points reports whether the name of a header means that its value is a URL: Upload-Location, X-Next-Url.
+func points(name string) bool {
+	for _, end := range [...]string{"-Location", "-Url", "-Uri", "-Link", "Uri"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// pointedURL rewrites an absolute URL, which stays absolute. A path may mean something else.
+func (t *trip) pointedURL(v string) string {
+	if !strings.HasPrefix(v, "http") {
+		return v
+	}
+	return t.pointedLink(v)
+}
+
+// pointedCookie rewrites the path of a cookie. A client would otherwise not send it to the route, or would send it to other
+// routes.
+func (t *trip) pointedCookie(v string) string {
+	pair, attributes, _ := strings.Cut(v, ";")
+	parts := strings.Split(attributes, ";")
+	for i, part := range parts {
+		name, path, ok := strings.Cut(part, "=")
+		if ok && strings.EqualFold(strings.TrimSpace(name), "Path") && strings.HasPrefix(path, "/") {
+			parts[i] = name + "=" + t.pointed(path)
+			return pair + ";" + strings.Join(parts, ";")
+		}
+	}
+	return v
 }
 
 // rewriteField replaces each value of a field. It does not write to the existing slice, which may be shared.
@@ -104,7 +146,7 @@ func (t *trip) pointed(ref string) string {
 		return ref
 	}
 	base := t.to.URL
-	if u.Host != "" && (u.Scheme != "" && !strings.EqualFold(u.Scheme, base.Scheme) || !strings.EqualFold(withPort(u.Host, base.Scheme), withPort(base.Host, base.Scheme))) {
+	if u.Host != "" && (u.Scheme != "" && !strings.EqualFold(u.Scheme, base.Scheme) || !sameHost(u, base)) {
 		return ref
 	}
 	path := u.EscapedPath()
@@ -133,13 +175,26 @@ func (t *trip) pointed(ref string) string {
 	return path
 }
 
-// withPort returns the host with its port, or with the scheme's default port.
-func withPort(host, scheme string) string {
-	if (&url.URL{Host: host}).Port() != "" {
-		return host
+// sameHost reports whether a URL has the host and port of the upstream's. Names are compared as they are resolved.
+func sameHost(u, base *url.URL) bool {
+	return portOf(u, base.Scheme) == portOf(base, base.Scheme) && asciiName(u.Hostname()) == asciiName(base.Hostname())
+}
+
+func portOf(u *url.URL, scheme string) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case scheme == "https":
+		return "443"
 	}
-	if scheme == "https" {
-		return host + ":443"
+	return "80"
+}
+
+// asciiName returns a host name in lower case, without a final dot. Non-ASCII names are encoded by IDNA.
+func asciiName(name string) string {
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	if ascii, err := idna.Lookup.ToASCII(name); err == nil {
+		return ascii
 	}
-	return host + ":80"
+	return name
 }

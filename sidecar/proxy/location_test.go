@@ -88,6 +88,15 @@ func TestLinkAndRefreshLeadBackThroughTheRoute(t *testing.T) {
 		{"Refresh", true, "", `5; url=https://elsewhere.example/`, ""},
 		{"Refresh", true, "", `5; url="/open`, ""},
 		{"Refresh", true, "", `5`, ""},
+		{"Docker-Upload-Location", true, "", `http://` + host + `/v2/up?x=1`, `http://localhost:8080/a/v2/up?x=1`},
+		{"X-Next-Url", true, "", `http://` + host + `/r?page=2`, `http://localhost:8080/a/r?page=2`},
+		{"X-Next-Url", true, "", `/r?page=2`, ""},
+		{"Upload-Location", true, "", `https://elsewhere.example/r`, ""},
+		{"Access-Control-Allow-Origin", true, "", `http://` + host, ""},
+		{"Set-Cookie", true, "", `s=1; Path=/v2; HttpOnly`, `s=1; Path=/a/v2; HttpOnly`},
+		{"Set-Cookie", true, "", `s=1;path=/`, `s=1;path=/a/`},
+		{"Set-Cookie", false, "", `s=1; Path=/`, ""},
+		{"Set-Cookie", true, "", `s=Path=/; Secure`, ""},
 		{"Refresh", true, "", `5;`, ""},
 		{"Refresh", true, "", `5; url`, ""},
 	} {
@@ -107,6 +116,18 @@ func TestLinkAndRefreshLeadBackThroughTheRoute(t *testing.T) {
 		}
 		if got := w.Header().Get(name); w.Code != http.StatusOK || got != want {
 			t.Errorf("strip %v: %d, %s %q is passed on as %q, want %q", c.strip, w.Code, name, c.said, got, want)
+		}
+	}
+}
+
+func TestHostOfALocationIsComparedAsItIsResolved(t *testing.T) {
+	at := &trip{to: &target{Upstream: up("http://xn--bcher-kva.example", brisk())}, route: Route{Path: "/a/", Strip: true}}
+	for said, want := range map[string]string{
+		"http://bücher.example/x": "/a/x", "http://BÜCHER.example:80/x": "/a/x", "http://XN--BCHER-KVA.example./x": "/a/x", "http://b%C3%BCcher.example/x": "/a/x",
+		"http://bücher.example:81/x": "http://bücher.example:81/x", "http://bucher.example/x": "http://bucher.example/x",
+	} {
+		if got := at.pointed(said); got != want {
+			t.Errorf("%s is passed on as %s, want %s", said, got, want)
 		}
 	}
 }
