@@ -18,7 +18,9 @@ func TestYoungRollingLimitIsServedDuringOutage(t *testing.T) {
 		for _, n := range []int{1, 4, 8} {
 			for _, demand := range []float64{30, 80, 200} {
 				t.Run(fmt.Sprintf("age %v, %d processes, demand %v%%", age, n, demand), func(t *testing.T) {
-					// About one history in a hundred serves fewer, by the order of its calls. The next ones must make up for it.
+					// A process adjusts its reserve when it is a quarter too large or too small, so the reserves at the
+					// beginning of the outage vary: about one history in a hundred serves fewer calls. The next ones must
+					// make up for it.
 					var used, wanted, least int64
 					for seed := uint64(1); seed == 1 || seed <= 3 && used < least; seed++ {
 						synctest.Test(t, func(t *testing.T) {
