@@ -181,6 +181,65 @@ func TestProcessStartsFarFromTableWhileOthersUseTheLimit(t *testing.T) {
 	}
 }
 
+// Stores change one item at the same time, so updates fail and are sent again until the ask ends. An update whose
+// answer would be too late is not sent. So the units that the table counts are those that the stores were granted.
+func TestUpdatesWhoseAnswersWouldBeTooLateGrantNothing(t *testing.T) {
+	rule := &fleet.Rule{Name: "l", Shape: limit.Rolling, Amount: 100_000, Ring: bucket.RingOf(bucket.Window{Amount: 100_000, Per: time.Hour})}
+	for _, roundTrip := range []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 150 * time.Millisecond} {
+		t.Run(roundTrip.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(time.Now)
+				var stores []*Store
+				for range 4 {
+					s := New(clientAt("http://fake", farClient{f, roundTrip}), "weir", Options{})
+					defer s.Close()
+					if err := take(t, s, rollingAsk(rule, 1)); err != nil { // it also learns the time
+						t.Fatal(err)
+					}
+					stores = append(stores, s)
+				}
+				granted, failed := int64(len(stores)), 0
+				var mu sync.Mutex
+				var asking sync.WaitGroup
+				for i, s := range stores {
+					rng := rand.New(rand.NewPCG(uint64(i), uint64(roundTrip)))
+					asking.Go(func() {
+						for range 100 {
+							ctx, cancel := context.WithTimeout(t.Context(), 2*roundTrip+time.Duration(rng.Int64N(int64(4*roundTrip))))
+							a := rollingAsk(rule, 1)
+							err := s.Take(ctx, a)
+							cancel()
+							mu.Lock()
+							if granted += a.Granted; err != nil {
+								failed++
+							}
+							mu.Unlock()
+							time.Sleep(time.Duration(rng.Int64N(int64(roundTrip))))
+						}
+					})
+				}
+				asking.Wait()
+				look := rollingAsk(rule, 0)
+				if err := take(t, stores[0], look); err != nil {
+					t.Fatal(err)
+				}
+				if used := rule.Amount - look.Grants[0].Left; used != granted {
+					t.Errorf("the table counts %d units, %d were granted", used, granted)
+				}
+				if t.Logf("%d of 400 asks failed", failed); failed == 0 {
+					t.Error("no ask failed")
+				}
+			})
+		})
+	}
+}
+
+func rollingAsk(rule *fleet.Rule, copies int64) *fleet.Ask {
+	a := ask(copies, "")
+	a.Claims[0].Rule = rule
+	return a
+}
+
 // Processes with long round trips want at least twice the limit.
 func TestProcessesFarFromTableUseTheLimitAndNoMore(t *testing.T) {
 	const rate, callers = 100, 240

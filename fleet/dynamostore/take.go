@@ -161,11 +161,20 @@ func (s *Store) apply(ctx context.Context, w *work, a *fleet.Ask, p *part, want 
 				return err
 			}
 		}
+		if !p.undo && s.ends(ctx, w.took) { // nobody would use the units of an update whose answer is too late
+			return errBusy
+		}
 		if done, err := s.round(ctx, w, a, p, want); done || err != nil {
 			return err
 		}
 	}
 	return errBusy
+}
+
+// ends reports whether the context will probably have ended when an update is answered that takes as long as took.
+func (s *Store) ends(ctx context.Context, took time.Duration) bool {
+	until, ok := ctx.Deadline()
+	return ok && took > 0 && until.Sub(s.o.now()) < took+took/4
 }
 
 // round makes one attempt. It holds the entry while it plans. Other calls wait for that, and for a response that
