@@ -115,6 +115,12 @@ type Uncharged interface {
 	Uncharged() bool
 }
 
+// A ToolCaller is an Exchange that knows the name of the tool that its request calls; "" if it calls none.
+type ToolCaller interface {
+	Exchange
+	CalledTool() string
+}
+
 // A Conductor is an Exchange that decides which source answers a request: the upstream of the request, another upstream, or an
 // existing response.
 type Conductor interface {

@@ -87,6 +87,34 @@ func (a *admin) ask(ctx context.Context, method, path string, body []byte) ([]by
 	return a.askOne(ctx, method, path, body)
 }
 
+// askAll sends a GET request to every weir that ask may call, and returns the bodies of the responses. It returns an error if
+// none responds.
+func (a *admin) askAll(ctx context.Context, path string) (all [][]byte, first error) {
+	add := func(at *admin) {
+		body, err := at.askOne(ctx, http.MethodGet, path, nil)
+		_, silent := errors.AsType[*net.OpError](first)
+		if err == nil {
+			all = append(all, body)
+		} else if first == nil || silent {
+			first = err
+		}
+	}
+	if _, inside := a.env(runner.Variable); !inside || a.address != defaultAdmin {
+		add(a)
+	}
+	if a.address == defaultAdmin {
+		for _, socket := range runner.Admins(a.env) {
+			at := *a
+			at.socket = socket
+			add(&at)
+		}
+	}
+	if len(all) > 0 {
+		first = nil
+	}
+	return all, first
+}
+
 func (a *admin) askOne(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

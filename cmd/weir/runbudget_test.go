@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -168,6 +169,35 @@ upstreams:
 	out, errs := b.run(calls, "--run", "one", "--config", file)
 	if want := "; one used 2 of 2 calls for run=one, tool=search, 1 of 2 calls for run=one, tool=fetch\n"; out != "200 200 " || !strings.HasSuffix(errs, want) {
 		t.Errorf("statuses %q, summary %q, want %q", out, errs, want)
+	}
+}
+
+// weir runs lists the runs of all commands of weir run that still run. Within a run it lists only that run.
+func TestRunsListsCommandsThatStillRun(t *testing.T) {
+	t.Parallel()
+	b := newBudgetedRun(t)
+	b.env = append(b.env, "MODEL="+callModel, `INNER=sh -c "$MODEL" >/dev/null; "$0" runs; env -u WEIR_RUN "$0" runs; env -u WEIR_RUN "$0" runs two --json; env -u WEIR_RUN "$0" runs three || echo status $?`)
+	out, _ := b.run(callGitHub+`echo; "$0" run --quiet --run two --budget "1 USD" -- sh -c "$INNER" "$0" 2>&1`, "--run", "one", "--budget", "5 calls")
+	_, out, _ = strings.Cut(out, "\n")
+	tables, text, _ := strings.Cut(out, "{")
+	var lines []string
+	for line := range strings.Lines(tables) {
+		line, _, _ = strings.Cut(strings.Join(strings.Fields(line), " "), "s ago")
+		lines = append(lines, line[:len(line)-1])
+	}
+	const two, one = "two 1 1500 0.0105 0 ", "one 4 1500 0.0105 0 "
+	if len(lines) != 5 {
+		t.Fatalf("got %s", out)
+	}
+	slices.Sort(lines[3:])
+	if lines[1] != two || !slices.Equal(lines[3:], []string{one, two}) || !strings.Contains(out, "run-money 0.9895/1.00 USD") || !strings.Contains(out, "run-calls 1/5") {
+		t.Errorf("got %s", out)
+	}
+	if !strings.Contains(text, `"name": "two"`) || strings.Contains(text, `"name": "one"`) || !strings.Contains(text, `"usd": 0.0105`) || !strings.Contains(text, `no call of run "three" is known`) || !strings.HasSuffix(text, "status 1\n") {
+		t.Errorf("got %s", text)
+	}
+	if out := weirRun(t, append(b.env, "WEIR_ADMIN_TOKEN="), "--budget", "1 call", "--quiet", "--", os.Args[0], "runs").out; out != "no runs: weir counts calls by run if keys of callers has run, and in weir run --budget\n" {
+		t.Errorf("without a call: %q", out)
 	}
 }
 

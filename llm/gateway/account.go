@@ -106,6 +106,9 @@ func (x *exchange) tell(used llm.Usage, cost price.Amount, priced bool) {
 	if o.Events.Used != nil {
 		o.Events.Used(u)
 	}
+	if all := x.callers(); all != nil {
+		all.Runs.Add(runOf(keys), used.Total(), price.Micro(cost), priced)
+	}
 }
 
 // remember stores a cacheable answer. It runs before the reader gets the end of the answer, so that a repeated request

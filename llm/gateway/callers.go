@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +12,13 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/internal/runs"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/pause"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/retry"
 )
 
 // Callers limits how much each caller may use, across all upstreams that count callers. These are weir's limits, not a
@@ -23,6 +27,8 @@ import (
 type Callers struct {
 	Limits *weir.Upstream
 	Keys   map[string]Key
+
+	Runs *runs.Table // counts what each run uses; nil if Keys has no run
 
 	// Consumed lists the headers that identify the caller and are not forwarded. API keys of providers are not in it.
 	Consumed []string
@@ -59,22 +65,26 @@ func (c *Callers) identify(r *http.Request, into map[string]string) error {
 // Consumes reports whether a header identifies the caller and is not forwarded.
 func (c *Callers) Consumes(header string) bool { return slices.Contains(c.Consumed, header) }
 
-// Charge charges a request that does not call a model. The caller must call done with the status of the response, or 0
-// if there was none. Requests that the upstream failed or refused because of a rate cost nothing.
-func (c *Callers) Charge(r *http.Request, upstream string) (done func(status int), f *refuse.Facts, err error) {
+// Charge charges a request that does not call a model. tool is the tool that it calls, or "". The caller must call done with
+// the status of the response, or 0 if there was none, and with the limit or other reason by which weir refused the request, or
+// "". Requests that the upstream failed or refused because of a rate cost nothing.
+func (c *Callers) Charge(r *http.Request, upstream, tool string) (done func(status int, refusedBy string), f *refuse.Facts, err error) {
 	keys := make(map[string]string, len(c.Keys)+1)
 	if err := c.identify(r, keys); err != nil {
 		return nil, unknownCaller(err), nil
 	}
 	keys[Route] = upstream
+	c.begin(keys)
 	s := begins(r.Context(), "limits of the caller")
 	p, err := c.Limits.Acquire(r.Context(), weir.Call{Keys: keys, Note: trace.CallOf(r.Context()).Beside()})
 	s.endsWith(err)
 	if err != nil {
+		c.end(keys, tool, refusedBy(err))
 		return nil, nil, err
 	}
 	g := &grant{p}
-	return func(status int) {
+	return func(status int, refusedBy string) {
+		c.end(keys, tool, refusedBy)
 		if status == 0 || status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
 			g.back()
 			return
@@ -89,6 +99,25 @@ func unknownCaller(err error) *refuse.Facts {
 		return f
 	}
 	return &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.ValidationError, Message: err.Error(), Final: true}
+}
+
+// begin and end count a call of a run.
+func (c *Callers) begin(keys map[string]string) { c.Runs.Begin(runOf(keys)) }
+
+func (c *Callers) end(keys map[string]string, tool, refusedBy string) {
+	c.Runs.End(runOf(keys), pause.Bounded(tool), refusedBy)
+}
+
+// runOf returns the name of a run, as the keys of limits contain it.
+func runOf(keys map[string]string) string { return pause.Bounded(keys[runs.Scope]) }
+
+// refusedBy returns the limit or other reason by which weir refused a call, or "" if an attempt was made.
+func refusedBy(err error) string {
+	r, refused := errors.AsType[*weir.Refusal](err)
+	if g, gaveUp := errors.AsType[*retry.GaveUpError](err); !refused || gaveUp && g.Attempts > 0 {
+		return ""
+	}
+	return cmp.Or(r.Limit, string(r.Reason))
 }
 
 // A grant is the charge of a call to its caller, until the call ends.

@@ -52,13 +52,20 @@ func (x *exchange) Conduct(r *http.Request, send httpx.Send) (*http.Response, er
 		}
 	}
 	x.asks(trace.CallOf(c.r.Context()))
+	if all := x.callers(); all != nil {
+		all.begin(x.keys)
+	}
 	grant, err := x.charge(c.r.Context())
 	if err != nil && !forStore(err) {
+		x.endRun(err)
 		return nil, err
 	}
 	c.grant, c.unpaid = grant, err
 	resp, err := (*http.Response)(nil), error(nil)
 	defer func() { // also after a panic
+		if resp == nil || c.grant == nil {
+			x.endRun(err)
+		}
 		switch {
 		case resp != nil:
 		case c.left():
@@ -76,6 +83,21 @@ func (x *exchange) Conduct(r *http.Request, send httpx.Send) (*http.Response, er
 		resp.Body = outside(&charged{ReadCloser: resp.Body, grant: c.grant, progress: c.progress, status: resp.StatusCode, own: own}, resp.Body)
 	}
 	return resp, nil
+}
+
+// callers returns the limits of the callers to which the request is charged; nil if there are none.
+func (x *exchange) callers() *Callers {
+	if x.progress != nil {
+		return x.progress.of.d.o.Callers
+	}
+	return x.d.o.Callers
+}
+
+// endRun counts a call of a run that has ended, perhaps with an error.
+func (x *exchange) endRun(err error) {
+	if all := x.callers(); all != nil {
+		all.end(x.keys, "", refusedBy(err))
+	}
 }
 
 func (c *conduct) answer() (*http.Response, error) {
@@ -184,6 +206,7 @@ func (b *charged) Close() error {
 	if b.done.Swap(true) {
 		return err
 	}
+	b.progress.of.endRun(nil)
 	switch used := b.progress.usage.Load(); {
 	case b.status >= http.StatusInternalServerError || b.status == http.StatusTooManyRequests:
 		b.grant.back()

@@ -78,7 +78,7 @@ type piece struct {
 // The pieces above and below the rows.
 var (
 	above = []piece{{"headline", (*page).headline}, {"tiles", (*page).tiles}}
-	below = []piece{{"more", (*page).more}, {"fleet", (*page).fleet}, {"deliveries", (*page).deliveries}, {"about", (*page).about}}
+	below = []piece{{"more", (*page).more}, {"fleet", (*page).fleet}, {"runs", (*page).runs}, {"deliveries", (*page).deliveries}, {"about", (*page).about}}
 )
 
 // parts returns all updated parts of a page in order. Rendered rows are taken from drawn, or added to it.
@@ -174,6 +174,21 @@ func (p *page) deliveries(v *View) {
 		}
 		p.EndTable()
 	}
+	p.Put("</section>")
+}
+
+// runs writes the latest runs.
+func (p *page) runs(v *View) {
+	if len(v.Runs) == 0 {
+		return
+	}
+	p.Put(`<section aria-label="Runs"><h2>Latest runs</h2>`)
+	p.Table("", "Run", "Calls", "Tokens", "USD", "Refused", "Last call", "Tools")
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		p.Cells(r.Name, r.Calls, r.Tokens, r.Dollars(), r.Refused, sinceOf(r.Last), r.MostCalled(toolsShown))
+	}
+	p.EndTable()
 	p.Put("</section>")
 }
 

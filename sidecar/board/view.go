@@ -17,6 +17,11 @@ import (
 // mostRows is how many upstreams a page shows, the worst first. The filter finds the others.
 const mostRows = 100
 
+const (
+	runsShown  = 20 // runs that a page shows, those with the latest calls first
+	toolsShown = 5  // tools of each
+)
+
 // mostPlots is how many of them have a plot, so that the page stays small.
 const mostPlots = 40
 
@@ -34,6 +39,8 @@ type View struct {
 	Headline      string    `json:"headline"`                 // that all is well, or the worst problem
 	Problems      []Problem `json:"problems,omitempty"`       // the worst first
 	ProblemsKnown int       `json:"problems_known,omitempty"` // total number of problems
+
+	Runs []status.Run `json:"runs,omitempty"` // the latest
 
 	Filter string `json:"filter,omitempty"`
 }
@@ -139,6 +146,7 @@ func (b *Board) look(r status.Report, known map[string]*Row) *View {
 		v.Upstreams = append(v.Upstreams, row)
 	}
 	v.Known = len(v.Upstreams)
+	v.Runs = b.Page.LatestRuns(runsShown).Runs
 	slices.SortFunc(v.Upstreams, func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(severity(b.State), severity(a.State)), cmp.Compare(b.Refused, a.Refused), cmp.Compare(b.Allowed, a.Allowed), strings.Compare(a.Name, b.Name))
 	})

@@ -94,10 +94,19 @@ var _ interface {
 	httpx.Releaser
 	httpx.Ender
 	httpx.Uncharged
+	httpx.ToolCaller
 } = (*exchange)(nil)
 
 // Uncharged implements httpx.Uncharged.
 func (x *exchange) Uncharged() bool { return x.free }
+
+// CalledTool implements httpx.ToolCaller.
+func (x *exchange) CalledTool() string {
+	if x.method != toolCall {
+		return ""
+	}
+	return x.name
+}
 
 // Describe implements httpx.Exchange. Operations of the configuration match tools and other methods by name.
 func (x *exchange) Describe(c *weir.Call) {

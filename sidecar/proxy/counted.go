@@ -10,10 +10,11 @@ import (
 
 // Callers counts requests against the limits of their callers. A dialect that counts requests itself does not use it.
 type Callers interface {
-	// Charge charges a request for an upstream to its caller, once for all attempts. done settles the charge with the
-	// status of the response; 0 means no charge. If the request is refused, Charge returns facts for an
-	// unknown caller, otherwise an error.
-	Charge(r *http.Request, upstream string) (done func(status int), f *refuse.Facts, err error)
+	// Charge charges a request for an upstream to its caller, once for all attempts. tool is the tool that it calls, or
+	// "". done settles the charge with the status of the response (0 means no charge), and with the limit or other reason
+	// by which weir refused it, or "". If the request is refused, Charge returns facts for an unknown caller, otherwise
+	// an error.
+	Charge(r *http.Request, upstream, tool string) (done func(status int, refusedBy string), f *refuse.Facts, err error)
 
 	// Consumes reports whether a header, in canonical form, identifies the caller and is for weir alone.
 	Consumes(header string) bool
@@ -28,7 +29,11 @@ func (t *trip) charge(w http.ResponseWriter, r *http.Request) (done func(), ok b
 	if x, ok := t.exchange.(httpx.Uncharged); ok && x.Uncharged() {
 		return func() {}, true
 	}
-	end, f, err := t.to.Callers.Charge(r, t.to.Name)
+	tool := ""
+	if x, ok := t.exchange.(httpx.ToolCaller); ok {
+		tool = x.CalledTool()
+	}
+	end, f, err := t.to.Callers.Charge(r, t.to.Name, tool)
 	switch {
 	case f != nil:
 		t.lacksKey(f)
@@ -38,7 +43,12 @@ func (t *trip) charge(w http.ResponseWriter, r *http.Request) (done func(), ok b
 		fail(w, r, err)
 		return nil, false
 	}
-	return func() { end(t.cost(impatient(r.Context()))) }, true
+	return func() {
+		if t.story.Attempts > 0 {
+			t.refusedBy = "" // only another attempt was refused
+		}
+		end(t.cost(impatient(r.Context())), t.refusedBy)
+	}, true
 }
 
 // lacksKey reports a refusal of a request without a value for a required scope of callers.

@@ -28,7 +28,11 @@ const (
 func respond(w http.ResponseWriter, r *http.Request, f *refuse.Facts) {
 	f.Header(w.Header())
 	if t, ok := r.Context().Value(tripKey{}).(*trip); ok {
-		if t.said = f.Status; t.exchange != nil {
+		t.said, t.refusedBy = f.Status, string(f.Reason)
+		if len(f.Limits) > 0 {
+			t.refusedBy = f.Limits[0].Rule().Name
+		}
+		if t.exchange != nil {
 			t.exchange.Refuse(w, f)
 			return
 		}

@@ -46,9 +46,10 @@ type trip struct {
 	bounded bool      // its caller holds a connection that Access.ConnLimit counted
 	hurry   bool      // the request ends after the caller's own timeout
 
-	brought int         // status of the upstream's response, once it is passed on
-	said    int         // status of weir's own response
-	trace   *trace.Call // nil if it is not traced
+	brought   int         // status of the upstream's response, once it is passed on
+	said      int         // status of weir's own response
+	refusedBy string      // the limit or other reason by which weir refused the request; "" if it did not
+	trace     *trace.Call // nil if it is not traced
 }
 
 // url returns the base URL that precedes the path of the request.

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/internal/runs"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/gateway"
 	"github.com/seed1158cd35/weir/llm/price"
@@ -38,6 +39,9 @@ func (m *models) prepare(file *config.File, env func(string) (string, bool)) (*f
 			return nil, fmt.Errorf("callers: %w", err)
 		}
 		f.callers = &gateway.Callers{Keys: keys, Consumed: consumed(file.Callers)}
+		if _, named := keys[runs.Scope]; named {
+			f.callers.Runs = &m.runs
+		}
 	}
 	if m.caches == nil {
 		m.caches, m.cascades, m.tables = make(map[string]kept), make(map[string]*cascade.Cascade), make(map[tableUse]*tableReader)

@@ -11,6 +11,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/internal/runs"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/llm/price"
 	"github.com/seed1158cd35/weir/llm/tokens"
@@ -33,6 +34,7 @@ type models struct {
 
 	tokens   tokens.Estimator
 	ledger   *price.Ledger
+	runs     runs.Table
 	mu       sync.Mutex     // guards the following fields, which the status page reads
 	callers  *weir.Upstream // nil if callers have no limits
 	caches   map[string]kept

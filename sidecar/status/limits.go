@@ -100,7 +100,7 @@ func (p *Page) limits(w http.ResponseWriter, r *http.Request) {
 				known[scope] = true
 			}
 		}
-		if u := ofUpstream(all[name], keys); len(u.Limits)+len(u.Unknown) > 0 {
+		if u := ofUpstream(all[name], keys, true); len(u.Limits)+len(u.Unknown) > 0 {
 			of.Upstreams = append(of.Upstreams, u)
 		}
 	}
@@ -113,7 +113,8 @@ func (p *Page) limits(w http.ResponseWriter, r *http.Request) {
 	answer(w, of)
 }
 
-func ofUpstream(u *weir.Upstream, keys map[string]string) OfUpstream {
+// ofUpstream returns the limits of an upstream under the keys. further includes limits with further scopes.
+func ofUpstream(u *weir.Upstream, keys map[string]string, further bool) OfUpstream {
 	of := OfUpstream{Name: u.Name(), Limits: []Limit{}}
 	for _, v := range u.LookAt(keys) {
 		if v.Unknown {
@@ -122,8 +123,10 @@ func ofUpstream(u *weir.Upstream, keys map[string]string) OfUpstream {
 		}
 		of.Limits = append(of.Limits, limitOf(v))
 	}
-	for _, v := range u.LookWithin(keys, withinShown) {
-		of.Limits = append(of.Limits, limitOf(v))
+	if further {
+		for _, v := range u.LookWithin(keys, withinShown) {
+			of.Limits = append(of.Limits, limitOf(v))
+		}
 	}
 	return of
 }

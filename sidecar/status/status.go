@@ -19,6 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/internal/runs"
 )
 
 // A Report is the state of a running weir.
@@ -117,6 +118,7 @@ type Page struct {
 	Troubles   func() []Trouble             // nil if there are none
 	Config     func() *Config               // nil, or returns nil if there is no file
 	Settings   func() []doc.Setting         // the settings of the file in force; nil if there is none
+	Runs       *runs.Table                  // nil, or what each run has used
 	Draining   atomic.Bool                  // set when the program shuts down: it is then not ready
 
 	Reload func(ctx context.Context, by string) error // reloads the file; nil if there is none
@@ -140,7 +142,7 @@ type Page struct {
 }
 
 // Handler serves the page for browsers and the admin API: /livez (and /healthz), /readyz, /metrics, /v1/status,
-// /v1/limits of one key, /v1/breaker to open, close or reset a breaker, /v1/pause to pause and resume calls, and
+// /v1/limits of one key, /v1/runs, /v1/breaker to open, close or reset a breaker, /v1/pause to pause and resume calls, and
 // /v1/reload to reload the file. The guard applies to all of them.
 func (p *Page) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -150,6 +152,7 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.HandleFunc("GET /v1/status", p.status)
 	mux.HandleFunc("GET /v1/limits", p.limits)
+	mux.HandleFunc("GET /v1/runs", p.runs)
 	mux.HandleFunc("GET /v1/why/{id}", p.why)
 	if p.Board != nil {
 		mux.Handle("/", p.Board)
