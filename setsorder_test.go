@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -83,6 +84,7 @@ func TestWhoWaitsForOneLimitLeavesTheOtherToOthers(t *testing.T) {
 // Calls that need two limits proceed among calls that need one of them, and both limits are used completely, whether
 // both are shared or one is local.
 func TestTwoKindsOfLimitsAreUsed(t *testing.T) {
+	raced.Skip(t, "it plays minutes to measure usage, and shorter tests run the same code")
 	for _, fair := range []string{"", "user"} {
 		for _, lease := range []time.Duration{0, -1} {
 			for _, local := range []bool{true, false} {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
 func secret(t *testing.T, text string) delivery.Secret {
@@ -237,6 +238,7 @@ func TestACallbackIsMadeOnceWhateverFails(t *testing.T) {
 
 // A callback with an unknown name is reported, does not delay other callbacks, and is given up after some time.
 func TestACallbackThatNobodyKnows(t *testing.T) {
+	raced.Skip(t, "it plays hours with SQLite, whose Go code is 25 times as slow with it")
 	var errs atomic.Int64
 	play(t, plain(), func(s *site) {
 		toApp(false)(s)

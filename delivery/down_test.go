@@ -39,6 +39,7 @@ func (s *site) slow(status func() int) {
 // Deliveries that wait for an upstream that is down are read once, and then once a minute. They are not read each time
 // its breaker refuses a call or lets a failing probe through. All are sent when the upstream is back.
 func TestWhatWaitsIsNotReadAgainAndAgain(t *testing.T) {
+	raced.Skip(t, "it plays hours with SQLite, whose Go code is 25 times as slow with it")
 	const all, minutes = 300, 10
 	var q *looked
 	play(t, weir.Policy{}, func(s *site) { q = &looked{Queue: s.q}; s.w.Queue = q }, func(s *site) {
@@ -92,6 +93,7 @@ func TestAnUpstreamIsBegunWithGently(t *testing.T) {
 
 // The same holds after an outage.
 func TestAnUpstreamThatComesBackIsBegunWithGently(t *testing.T) {
+	raced.Skip(t, "it plays hours with SQLite, whose Go code is 25 times as slow with it")
 	play(t, weir.Policy{}, nil, func(s *site) {
 		var down atomic.Bool
 		var now, most atomic.Int64
@@ -137,6 +139,7 @@ func TestAnUpstreamThatComesBackIsBegunWithGently(t *testing.T) {
 // Deliveries that are accepted while a limit blocks their group are not read until the group opens. The cost of reading
 // would grow with their number.
 func TestWhatIsHandedInBehindALimitIsNotRead(t *testing.T) {
+	raced.Skip(t, "it plays hours with SQLite, whose Go code is 25 times as slow with it")
 	const all = 500
 	var q *looked
 	play(t, weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}}}}, func(s *site) { q = &looked{Queue: s.q}; s.w.Queue = q }, func(s *site) {
@@ -227,6 +230,7 @@ func TestWhatComesWhileOthersWaitIsNotRead(t *testing.T) {
 // The same holds while a limit lets one call through now and then. Only the few deliveries that arrive between an
 // opening and the next refusal are read, not the whole backlog.
 func TestWhatComesWhileOneGoesNowAndThenIsNotRead(t *testing.T) {
+	raced.Skip(t, "it plays hours with SQLite, whose Go code is 25 times as slow with it")
 	const seconds, each = 6, 2000
 	var q *marked
 	play(t, weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}}}}, func(s *site) {
@@ -282,6 +286,7 @@ func comesLate(s *site) {
 // The backlog of a slow limit is not read in full each time the limit lets one call through. It may contain the
 // deliveries of hours.
 func TestWhatWaitsForASlowLimitIsNotReadToItsEnd(t *testing.T) {
+	raced.Skip(t, "it plays hours with SQLite, whose Go code is 25 times as slow with it")
 	const all = 2000
 	var q *looked
 	play(t, weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}}}}, func(s *site) { q = &looked{Queue: s.q}; s.w.Queue = q }, func(s *site) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
 func large(n int) []byte { return bytes.Repeat([]byte("0123456789abcdef"), n<<16) }
@@ -57,6 +58,7 @@ func (s *site) keeps(r *delivery.Request, body io.Reader) (delivery.Delivery, bo
 
 // Each attempt sends the complete large body. The body is stored exactly as long as its delivery.
 func TestALargeBodyIsSentWholeAndGoesWithItsDelivery(t *testing.T) {
+	raced.Skip(t, "it plays hours with SQLite, whose Go code is 25 times as slow with it")
 	var dir string
 	play(t, plain(), func(s *site) { dir = beside(s) }, func(s *site) {
 		s.answer = func(n int, _ *http.Request) (int, http.Header) {

@@ -19,6 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -192,6 +193,7 @@ func TestDelivered(t *testing.T) {
 
 // The built-in schedules, with exact times and the same idempotency key in each attempt.
 func TestSchedules(t *testing.T) {
+	raced.Skip(t, "it plays hours with SQLite, whose Go code is 25 times as slow with it")
 	const s, m, h = time.Second, time.Minute, time.Hour
 	for name, tt := range map[string]struct {
 		waits []time.Duration
@@ -257,6 +259,7 @@ func TestRejectedIsDeadAtOnce(t *testing.T) {
 }
 
 func TestTheHintIsObeyed(t *testing.T) {
+	raced.Skip(t, "it plays hours with SQLite, whose Go code is 25 times as slow with it")
 	p := quiet()
 	p.MaxPause = 2 * time.Hour
 	play(t, p, nil, func(s *site) {
@@ -282,6 +285,7 @@ func TestTheHintIsObeyed(t *testing.T) {
 // The upstream is down for ten minutes. Only the breaker's probes are sent, and nothing else is claimed. Then all
 // deliveries are sent at the rate of the limit.
 func TestNothingIsBurntWhileTheBreakerIsOpen(t *testing.T) {
+	raced.Skip(t, "it plays hours with SQLite, whose Go code is 25 times as slow with it")
 	all := int64(campaign.Of(400, 4_000))
 	p := weir.Policy{Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 20, Per: time.Second, Burst: 1}}}}
 	play(t, p, nil, func(s *site) {
@@ -367,6 +371,7 @@ func TestWaitingForALimitClaimsNothing(t *testing.T) {
 }
 
 func TestExpiryTakesNoPermit(t *testing.T) {
+	raced.Skip(t, "it plays hours with SQLite, whose Go code is 25 times as slow with it")
 	p := quiet()
 	p.Limits = []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}}}
 	play(t, p, nil, func(s *site) {

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/limit"
 )
 
 // The store fails when a rolling limit is younger than its window. Processes use their reserves, and the limit
 // is not exceeded.
 func TestYoungRollingLimitIsServedDuringOutage(t *testing.T) {
+	raced.Skip(t, "it plays minutes to measure usage, and shorter tests run the same code")
 	for _, age := range []time.Duration{5 * sec, 20 * sec, 40 * sec} {
 		for _, n := range []int{1, 4, 8} {
 			for _, demand := range []float64{30, 80, 200} {
@@ -60,6 +62,7 @@ func servesYoung(t *testing.T, seed uint64, age time.Duration, processes int, de
 // The limit holds in random histories that are hardly longer than the window. Processes are cut off and killed,
 // and emptied stores return, while processes have reserves.
 func TestNothingIsOverInHistoriesOfYoungRollingLimits(t *testing.T) {
+	raced.Skip(t, "it plays minutes to measure usage, and shorter tests run the same code")
 	for _, goes := range []bool{false, true} {
 		t.Run(fmt.Sprint("going on ", goes), func(t *testing.T) {
 			t.Parallel()

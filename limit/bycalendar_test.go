@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
@@ -430,6 +431,7 @@ func BenchmarkQuota(b *testing.B) {
 
 // Whether a key has its own limiter or shares one, no window grants it more than the amount.
 func TestSharingExceedsNoKeysQuota(t *testing.T) {
+	raced.Skip(t, "it has no goroutines that share memory")
 	shared := 0
 	cases(t, 1000, func(rng *rand.Rand) error {
 		l := fixedLimit(1+rng.Int64N(8), bucket.Second, "")

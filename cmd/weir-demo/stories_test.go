@@ -13,9 +13,11 @@ import (
 
 	"github.com/seed1158cd35/weir/cmd/weir-demo/demo"
 	"github.com/seed1158cd35/weir/internal/cli"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
 func TestDemoPrintsOneObjectAndEnds(t *testing.T) {
+	raced.Skip(t, "it has no goroutines that share memory")
 	t.Parallel()
 	var out bytes.Buffer
 	if err := run(t.Context(), world{args: []string{"-live", "0", "-json"}, out: &out, err: io.Discard}); err != nil {

@@ -7,11 +7,13 @@ import (
 
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/storetest"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
 // The time in DynamoDB's responses jumps. If it is set back by an hour, earlier timestamps count as exhausted for
 // an hour.
 func TestTheServersClockJumps(t *testing.T) {
+	raced.Skip(t, "it plays minutes to measure usage, and shorter tests run the same code")
 	t.Parallel()
 	storetest.TestJumps(t, time.Hour, func(_ *testing.T, now func() time.Time) fleet.Store {
 		return farFrom(newFake(now), time.Now)
@@ -21,6 +23,7 @@ func TestTheServersClockJumps(t *testing.T) {
 // The clock of the processes' machine is set. The processes use DynamoDB's clock and their own monotonic clocks
 // instead.
 func TestTheMachinesClockJumps(t *testing.T) {
+	raced.Skip(t, "it plays minutes to measure usage, and shorter tests run the same code")
 	t.Parallel()
 	storetest.TestJumps(t, 2*time.Second, func(_ *testing.T, now func() time.Time) fleet.Store {
 		return farFrom(newFake(time.Now), func() time.Time { return onTheWall(time.Now(), now()) })

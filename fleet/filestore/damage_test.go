@@ -17,6 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/filestore"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
 // whole returns a file with entries in every part and pages of every kind.
@@ -96,6 +97,7 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 
 // The test damages a file in some hundred ways: bits, bytes, numbers, pages and ends.
 func TestDamageIsAnErrorAndNoPanic(t *testing.T) {
+	raced.Skip(t, "it plays many long histories, and shorter tests run the same code")
 	b := whole(t)
 	path := file(t)
 	for range campaign.Of(300, 1500) {
@@ -199,6 +201,7 @@ func TestAFileThatWasNeverWrittenIsNew(t *testing.T) {
 
 // bbolt would write to a page that is in use.
 func TestABranchThatNamesAnotherKeyIsDamage(t *testing.T) {
+	raced.Skip(t, "it plays many long histories, and shorter tests run the same code")
 	b := whole(t)
 	path := file(t)
 	refused := 0

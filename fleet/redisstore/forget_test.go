@@ -13,6 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/fleet/storetest"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
 )
@@ -106,6 +107,7 @@ func TestNothingIsLostWithTheKeysThatExpire(t *testing.T) {
 
 // A hold is not forgotten before the units that it concerns have drained.
 func TestHoldsThatExpire(t *testing.T) {
+	raced.Skip(t, "it has no goroutines that share memory")
 	t.Parallel()
 	s, _, advance := aging(t)
 	f := startFull(s)

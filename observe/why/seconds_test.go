@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/test/calls"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe/why"
 )
@@ -82,6 +83,7 @@ func TestASecondThatNobodyKnows(t *testing.T) {
 
 // The number of lines is bounded. Seconds whose lines were dropped are unknown, not empty.
 func TestSecondsAreBounded(t *testing.T) {
+	raced.Skip(t, "it has no goroutines that share memory")
 	synctest.Test(t, func(t *testing.T) {
 		s, u := seconds(t)
 		_ = call(u, "first", nil)

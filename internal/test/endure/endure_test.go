@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
 var full = flag.Bool("full", false, "many more plays of each kind")
@@ -21,6 +23,7 @@ func plays(l load) int {
 // During any temporary fault, a preset serves at least the share of calls that the replaced client does, with at most as many
 // attempts per served call. In an outage it makes at most as many attempts, or as its budget allows if the client makes one.
 func TestNoPresetDoesWorseThanTheClientItReplaces(t *testing.T) {
+	raced.Skip(t, "it plays minutes to measure usage, and shorter tests run the same code")
 	for _, c := range candidates() {
 		t.Run(c.name, func(t *testing.T) {
 			for _, l := range c.loads {
