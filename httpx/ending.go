@@ -21,7 +21,7 @@ type Meter interface {
 }
 
 // cutBody is the code of a response whose body broke off without a more specific code.
-const cutBody = "cut"
+const cutBody = classify.CutStream
 
 // An ending is the body of a response. It reports the attempt at the end of the body, because the outcome is unknown before.
 type ending struct {
@@ -32,7 +32,8 @@ type ending struct {
 	head     outcome.Outcome // the outcome by status and header
 	meter    Meter           // nil if the body is not a Meter
 	errors   *classify.Stream
-	left     int64 // remaining bytes; negative if unknown
+	coded    *coded // nil if the body is not encoded
+	left     int64  // remaining bytes; negative if unknown
 	reported atomic.Bool
 }
 
@@ -47,7 +48,9 @@ func (e *ending) start(s *sender, resp *http.Response, o outcome.Outcome) {
 	if m, ok := resp.Body.(Meter); o.Class == outcome.OK && ok {
 		e.meter = m
 	} else if o.Class == outcome.OK {
-		e.errors = classify.NewStream(resp.Header)
+		if e.errors = classify.NewStream(resp.Header); e.errors == nil {
+			e.coded, e.errors = newCoded(resp)
+		}
 	}
 	resp.Body = e
 	s.run.ReportStart(o)
@@ -57,7 +60,10 @@ func (e *ending) start(s *sender, resp *http.Response, o outcome.Outcome) {
 func (e *ending) Read(p []byte) (int, error) {
 	n, err := e.ReadCloser.Read(p)
 	if n > 0 {
-		if e.errors != nil {
+		switch {
+		case e.coded != nil:
+			e.coded.write(p[:n])
+		case e.errors != nil:
 			e.errors.Feed(p[:n])
 		}
 		e.run.ReportProgress()
@@ -92,8 +98,10 @@ func (e *ending) outcome(err error) outcome.Outcome {
 	if e.meter != nil {
 		return e.meter.Outcome()
 	}
+	whole := err == io.EOF || err == nil && e.left == 0
+	broken := e.coded != nil && e.coded.end(whole)
 	if e.errors != nil {
-		if err == io.EOF {
+		if whole {
 			e.errors.End()
 		}
 		if o, ok := e.errors.Failed(); ok {
@@ -101,6 +109,8 @@ func (e *ending) outcome(err error) outcome.Outcome {
 		}
 	}
 	switch {
+	case broken:
+		return outcome.Outcome{Class: outcome.Failed, Code: cutBody, Usage: e.head.Usage}
 	case err == io.EOF:
 		return e.trailed()
 	case e.caller.Err() != nil && (err != nil || e.left != 0):
@@ -119,7 +129,7 @@ func (e *ending) trailed() outcome.Outcome {
 		}
 	}
 	for name, v := range e.resp.Trailer {
-		if e.head.Class == outcome.OK && strings.HasSuffix(name, "-Error") && len(v) > 0 && v[0] != "" { // X-Stream-Error
+		if e.head.Class == outcome.OK && len(v) > 0 && reportsError(name, v[0]) {
 			return outcome.Outcome{Class: outcome.Failed, Code: strings.ToLower(name), Usage: e.head.Usage}
 		}
 	}
@@ -135,3 +145,21 @@ func (e *ending) broken(err error) outcome.Outcome {
 	o.Undone, o.Unsent, o.Usage = false, false, e.head.Usage
 	return o
 }
+
+// reportsError reports whether a trailer means that the response failed: X-Stream-Error, X-Error-Message, or a status from 400.
+func reportsError(name, value string) bool {
+	name = strings.ToLower(name)
+	for part := range strings.SplitSeq(name, "-") {
+		if part == "error" {
+			switch strings.ToLower(value) {
+			case "", "0", "false", "no", "none", "null", "ok":
+				return false
+			}
+			return true
+		}
+	}
+	return (name == "status" || strings.HasSuffix(name, "-status") || strings.HasSuffix(name, "-status-code")) && name != "grpc-status" &&
+		len(value) >= 3 && (value[0] == '4' || value[0] == '5') && (len(value) == 3 || value[3] == ' ') && isDigits(value[:3])
+}
+
+func isDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }

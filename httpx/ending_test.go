@@ -1,7 +1,11 @@
 package httpx_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -18,7 +22,7 @@ import (
 // answering returns a transport to a server that answers each request with exactly these bytes, and then closes the connection
 // unless it stalls.
 func answering(t *testing.T, answer string, stalls bool) *http.Transport {
-	base := &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
+	base := &http.Transport{DisableKeepAlives: true, DisableCompression: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
 		near, far := net.Pipe()
 		go func() {
 			_, _ = far.Read(make([]byte, 4096))
@@ -35,6 +39,36 @@ func answering(t *testing.T, answer string, stalls bool) *http.Transport {
 }
 
 const eventStream = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+
+// encoded returns a response with a Content-Encoding and the right length.
+func encoded(coding, kind, body string) string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", coding, kind, len(body), body)
+}
+
+func gzipped(text string) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = io.WriteString(z, text)
+	_ = z.Close()
+	return b.String()
+}
+
+func zipped(text string) string {
+	var b bytes.Buffer
+	z := zlib.NewWriter(&b)
+	_, _ = io.WriteString(z, text)
+	_ = z.Close()
+	return b.String()
+}
+
+// longText is a text that is longer than 400 bytes in every coding.
+var longText = func() string {
+	var b bytes.Buffer
+	for i := range 400 {
+		fmt.Fprintf(&b, "data: %d\n\n", i*i*7919%10007)
+	}
+	return b.String()
+}()
 
 // brokenAnswers are responses that fail after their headers.
 var brokenAnswers = []struct {
@@ -56,6 +90,22 @@ var brokenAnswers = []struct {
 	{"error line", "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n{\"a\":1}\n{\"error\":\"gone\"}", false},
 	{"error trailer", "HTTP/1.1 200 OK\r\nTrailer: Grpc-Status\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nGrpc-Status: 14\r\n\r\n", false},
 	{"error trailer of a gateway", "HTTP/1.1 200 OK\r\nTrailer: X-Stream-Error\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Stream-Error: block not found\r\n\r\n", false},
+	{"error trailer with a code", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Error-Code: 7\r\n\r\n", false},
+	{"status trailer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nStatus: 500 Internal Server Error\r\n\r\n", false},
+	{"gzip that is cut", encoded("gzip", "", gzipped(longText)[:400]), false},
+	{"gzip without its end", encoded("gzip", "", gzipped(longText)[:len(gzipped(longText))-8]), false},
+	{"gzip with a wrong sum", encoded("gzip", "", gzipped("a")[:len(gzipped("a"))-8]+"\x00\x00\x00\x00\x01\x00\x00\x00"), false},
+	{"gzip of which only the header arrives", encoded("gzip", "", gzipped("a")[:10]), false},
+	{"gzip in chunks that is cut", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n190\r\n" + gzipped(longText)[:400] + "\r\n0\r\n\r\n", false},
+	{"deflate that is cut", encoded("deflate", "", zipped(longText)[:400]), false},
+	{"br that is damaged", encoded("br", "", "\x8b\xff\xff\xff\xff"), false},
+	{"zstd that is cut", encoded("zstd", "", "\x28\xb5\x2f\xfd\x04\x00\x99"), false},
+	{"error event in gzip", encoded("gzip", "text/event-stream", gzipped("data: a\n\nevent: error\ndata: gone\n\n")), false},
+	{"error event in gzip without a line end", encoded("GZIP", "text/event-stream", gzipped("data: a\n\nevent: error\ndata: gone")), false},
+	{"stream in gzip that is cut", encoded("gzip", "text/event-stream", gzipped(longText)[:400]), false},
+	{"error event without a line end, with length", eventStream + "Content-Length: 24\r\n\r\nevent: error\ndata: gone\n", false},
+	{"frame of AWS that is cut", "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\nContent-Length: 15\r\n\r\n\x00\x00\x00\xc8\x00\x00\x00\x00\x00\x00\x00\x00abc", false},
+	{"gRPC-Web without a status", "HTTP/1.1 200 OK\r\nContent-Type: application/grpc-web+proto\r\nContent-Length: 8\r\n\r\n\x00\x00\x00\x00\x03abc", false},
 	{"error trailer that was not announced", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nGrpc-Status: 13\r\n\r\n", false},
 }
 
@@ -134,6 +184,12 @@ func TestWholeBodyIsASuccess(t *testing.T) {
 		"HTTP/1.1 200 OK\r\n\r\nno length",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nGrpc-Status: 0\r\n\r\n",
 		eventStream + "\r\nevent: message\ndata: an error: event: error\n\n",
+		encoded("gzip", "", gzipped(longText)), encoded("gzip", "", gzipped("a")+gzipped(longText)), encoded("gzip", "", gzipped("a")+"junk"), encoded("gzip", "", gzipped("a")+"\x00"),
+		encoded("gzip", "application/json", `{"not": "encoded"}`), encoded("gzip", "", ""), encoded("deflate", "", zipped(longText)), encoded("deflate", "", zipped("a")[2:]), encoded("compress", "", "abc"),
+		encoded("gzip", "text/event-stream", gzipped(longText)), encoded("gzip", "text/event-stream", "data: not encoded\n\n"), encoded("br", "", "\x0b\x00\x80a\x03"),
+		encoded("gzip", "text/plain\r\nLast-Modified: x", gzipped(longText)[:400]),
+		"HTTP/1.1 206 Partial Content\r\nContent-Encoding: gzip\r\nContent-Range: bytes 0-399/900\r\nContent-Length: 400\r\n\r\n" + gzipped(longText)[:400],
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Error: none\r\nX-Status: 200\r\nX-Errors-Seen: 7\r\n\r\n",
 	} {
 		for _, reads := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,8 +1,13 @@
-// Package unpack decodes HTTP content codings that the standard library lacks: br and zstd.
+// Package unpack decodes HTTP content codings.
 package unpack
 
 import (
+	"bufio"
 	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
 	"io"
 	"sync"
 
@@ -10,7 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Bytes decodes at most most bytes of a body. It returns the decoded part of a truncated body, and nil for an unknown coding.
+// Bytes decodes at most most bytes of a body in br or zstd. It returns the decoded part of a truncated body, and nil for an unknown coding.
 // It is safe for concurrent use.
 func Bytes(coding string, packed []byte, most int) []byte {
 	switch coding {
@@ -54,4 +59,75 @@ func newZstd() (*zstd.Decoder, error) {
 func beginning(r io.Reader, most int) []byte {
 	out, _ := io.ReadAll(io.LimitReader(r, int64(most)))
 	return out
+}
+
+// ErrBroken is the error of a body that is cut or damaged inside its coding.
+var ErrBroken = errors.New("the body cannot be decoded")
+
+// Copy decodes a body completely and passes each piece to feed, or only checks it if feed is nil. It returns ErrBroken if the body
+// is cut or damaged, and nil if it does not begin like its coding, which is then mislabeled, or if other data follows it.
+// It is safe for concurrent use.
+func Copy(coding string, in io.Reader, feed func([]byte)) error {
+	b := bufio.NewReader(in)
+	first, _ := b.Peek(1)
+	if len(first) == 0 || first[0] == '{' || first[0] == '[' || first[0] == '<' {
+		return nil
+	}
+	switch coding {
+	case "gzip", "x-gzip":
+		return copyGzip(b, feed)
+	case "deflate": // with or without a zlib header
+		if head, _ := b.Peek(2); len(head) == 2 && head[0]&15 == 8 && (int(head[0])<<8+int(head[1]))%31 == 0 {
+			z, err := zlib.NewReader(b)
+			if err != nil {
+				return nil
+			}
+			return drain(z, feed)
+		}
+		return drain(flate.NewReader(b), feed)
+	case "br":
+		return drain(brotli.NewReader(b), feed)
+	case "zstd":
+		r, err := newZstd()
+		if err != nil || r.Reset(b) != nil {
+			return nil
+		}
+		return drain(r, feed)
+	}
+	return nil
+}
+
+// copyGzip decodes the members of a gzip body.
+func copyGzip(b *bufio.Reader, feed func([]byte)) error {
+	for {
+		if magic, _ := b.Peek(2); len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
+			return nil
+		}
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return ErrBroken
+		}
+		z.Multistream(false)
+		if err := drain(z, feed); err != nil {
+			return err
+		}
+	}
+}
+
+func drain(r io.Reader, feed func([]byte)) error {
+	piece := make([]byte, 4096)
+	for {
+		n, err := r.Read(piece)
+		if n > 0 && feed != nil {
+			feed(piece[:n])
+		}
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.Is(err, zstd.ErrMagicMismatch): // other data follows
+			return nil
+		case err != nil:
+			return ErrBroken
+		}
+	}
 }

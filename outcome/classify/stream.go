@@ -2,7 +2,9 @@ package classify
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,8 +12,12 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// ErrorEvent is the code of a response whose stream reported an error without a code.
-const ErrorEvent = "error event"
+// ErrorEvent is the code of a response whose stream reported an error without a code. CutStream is the code of one whose last
+// frame is incomplete or missing.
+const (
+	ErrorEvent = "error event"
+	CutStream  = "cut"
+)
 
 // A Stream looks for an error in the body of a response that began as a success. In server-sent events it recognizes an event
 // "error" and an error object. In lines of JSON it recognizes an error object, and in an AWS event stream an exception. It
@@ -35,6 +41,10 @@ type Stream struct {
 	need  int    // bytes of head that are still missing
 	skip  int64  // bytes until the next frame
 	phase uint8
+	ended bool   // the last frame has arrived, or the format has none
+	text4 []byte // of base64: the bytes of an incomplete group
+
+	foreign bool // the body is not in the format of its media type
 }
 
 // A frameKind is a format of frames.
@@ -62,9 +72,12 @@ func NewStream(h http.Header) *Stream {
 	case kind == "application/x-ndjson", kind == "application/ndjson", kind == "application/jsonl", kind == "application/x-jsonl", kind == "application/jsonlines",
 		kind == "application/x-jsonlines", kind == "application/stream+json", kind == "application/json-seq":
 	case kind == "application/vnd.amazon.eventstream":
-		s.feed, s.frame, s.need = (*Stream).frames, awsFrames, awsPrelude
-	case strings.HasPrefix(kind, "application/grpc-web") && !strings.HasPrefix(kind, "application/grpc-web-text"):
-		s.feed, s.frame, s.need = (*Stream).frames, grpcWebFrames, grpcPrelude
+		s.feed, s.frame, s.need, s.ended = (*Stream).frames, awsFrames, awsPrelude, true
+	case strings.HasPrefix(kind, "application/grpc-web"):
+		s.feed, s.frame, s.need, s.ended = (*Stream).frames, grpcWebFrames, grpcPrelude, h["Grpc-Status"] != nil
+		if strings.HasPrefix(kind, "application/grpc-web-text") {
+			s.feed = (*Stream).base64
+		}
 	case strings.HasPrefix(kind, "application/connect+"):
 		s.feed, s.frame, s.need = (*Stream).frames, connectFrames, grpcPrelude
 	default:
@@ -75,7 +88,7 @@ func NewStream(h http.Header) *Stream {
 
 // Feed reads the next bytes of the body.
 func (s *Stream) Feed(b []byte) {
-	if s.failed.Class == outcome.Unknown {
+	if s.failed.Class == outcome.Unknown && !s.foreign {
 		s.feed(s, b)
 	}
 }
@@ -85,12 +98,37 @@ func (s *Stream) Failed() (o outcome.Outcome, ok bool) {
 	return s.failed, s.failed.Class != outcome.Unknown
 }
 
-// End processes the last line, which may lack a line end.
+// End processes the end of a complete body: the last line may lack a line end, but a frame that is cut or missing is an error.
 func (s *Stream) End() {
-	if s.need == 0 { // a stream of lines
+	switch {
+	case s.need == 0: // a stream of lines
 		s.Feed([]byte("\n\n"))
+	case s.failed.Class == outcome.Unknown && !s.foreign && (!s.ended || s.skip > 0 || len(s.head) > 0):
+		s.failed = outcome.Outcome{Class: outcome.Failed, Code: CutStream}
 	}
 }
+
+// base64 decodes the frames of gRPC-Web in text, whose parts may have padding.
+func (s *Stream) base64(b []byte) {
+	for _, c := range b {
+		if c <= ' ' {
+			continue
+		}
+		if s.text4 = append(s.text4, c); len(s.text4) < 4 {
+			continue
+		}
+		var three [3]byte
+		n, err := base64.StdEncoding.Decode(three[:], s.text4)
+		if s.text4 = s.text4[:0]; err != nil {
+			s.ignore()
+			return
+		}
+		s.frames(three[:n])
+	}
+}
+
+// ignore ends the reading of a body that is not in the format of its media type.
+func (s *Stream) ignore() { s.foreign = true }
 
 // lines reads lines that end with CR, LF or both.
 func (s *Stream) lines(b []byte) {
@@ -134,11 +172,11 @@ func (s *Stream) endLine() {
 		s.marked, s.text = false, s.text[:0]
 		return
 	}
-	name, value, _ := bytes.Cut(line, []byte(":"))
+	name, value, _ := bytes.Cut(bytes.TrimPrefix(line, []byte("\ufeff")), []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
 	case "event":
-		s.marked = string(bytes.TrimSpace(value)) == "error"
+		s.marked = strings.EqualFold(string(bytes.TrimSpace(value)), "error")
 	case "data":
 		if isErrorObject(value) {
 			s.fail(value)
@@ -148,21 +186,40 @@ func (s *Stream) endLine() {
 	}
 }
 
-// isErrorObject reports whether a JSON text begins like an error in place of a response: {"error": ...} or {"type":"error"}. A
-// null is not an error. A JSON-RPC error is not one either, because it is the response to a call.
+// isErrorObject reports whether a JSON text is an error in place of a response: it begins with {"error": ...}, {"type":"error"},
+// {"type":"response.failed"} or {"object":"error"}, or its member error has a code or a message. A null is not an error. A
+// JSON-RPC error is not one either, because it is the response to a call.
 func isErrorObject(b []byte) bool {
 	rest, ok := bytes.CutPrefix(space(b), []byte("{"))
 	if !ok {
 		return false
 	}
 	if rest, ok := member(rest, "type"); ok {
-		return bytes.HasPrefix(rest, []byte(`"error"`))
+		return bytes.HasPrefix(rest, []byte(`"error"`)) || bytes.HasPrefix(rest, []byte(`"response.failed"`))
+	}
+	if rest, ok := member(rest, "object"); ok && bytes.HasPrefix(rest, []byte(`"error"`)) {
+		return true
 	}
 	rest, ok = member(rest, "error")
-	if !ok || len(rest) == 0 || rest[0] != '{' && rest[0] != '"' || bytes.HasPrefix(rest, []byte(`""`)) || bytes.HasPrefix(rest, []byte(`{}`)) {
+	if !ok {
+		return bytes.Contains(b, []byte(`"error"`)) && hasError(b)
+	}
+	if len(rest) == 0 || rest[0] != '{' && rest[0] != '"' || bytes.HasPrefix(rest, []byte(`""`)) || bytes.HasPrefix(rest, []byte(`{}`)) {
 		return false
 	}
 	return !bytes.Contains(rest, []byte(`"jsonrpc"`))
+}
+
+// hasError reports whether an object has an error with a code or a message, as OpenRouter adds to a chunk.
+func hasError(b []byte) bool {
+	var chunk struct {
+		Error struct {
+			Code    any `json:"code"`
+			Message any `json:"message"`
+		} `json:"error"`
+		JSONRPC any `json:"jsonrpc"`
+	}
+	return json.Unmarshal(b, &chunk) == nil && chunk.JSONRPC == nil && (chunk.Error.Code != nil || chunk.Error.Message != nil)
 }
 
 // member returns the text after the name of an object's first member.
@@ -204,7 +261,7 @@ const (
 
 // frames reads frames that begin with their length.
 func (s *Stream) frames(b []byte) {
-	for len(b) > 0 && s.failed.Class == outcome.Unknown {
+	for len(b) > 0 && s.failed.Class == outcome.Unknown && !s.foreign {
 		if s.skip > 0 && s.phase == inPrelude {
 			n := min(s.skip, int64(len(b)))
 			b, s.skip = b[n:], s.skip-n
@@ -238,7 +295,7 @@ func (s *Stream) prelude() (more bool) {
 	if s.frame == awsFrames {
 		total, headers := binary.BigEndian.Uint32(s.head), binary.BigEndian.Uint32(s.head[4:])
 		if total < awsPrelude+headers || headers > 64<<10 {
-			s.feed = func(*Stream, []byte) {} // not an event stream
+			s.ignore()
 			return false
 		}
 		s.need, s.skip = int(headers), int64(total-awsPrelude-headers)
@@ -250,6 +307,7 @@ func (s *Stream) prelude() (more bool) {
 		s.skip = int64(size)
 		return false
 	}
+	s.ended = true
 	s.need = int(min(size, mostLine))
 	s.skip = int64(size) - int64(s.need)
 	return s.need > 0

@@ -1,6 +1,7 @@
 package classify_test
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"net/http"
 	"testing"
@@ -61,6 +62,21 @@ func TestStreamFindsErrors(t *testing.T) {
 		{"application/grpc-web", frame(0, "data") + frame(0x80, "grpc-status: 0\r\n"), outcome.Unknown, ""},
 		{"application/connect+json", frame(0, "{}") + frame(2, `{"error":{"code":"unavailable"}}`), outcome.Failed, ""},
 		{"application/connect+proto", frame(0, "{}") + frame(2, `{}`), outcome.Unknown, ""},
+		{"application/connect+proto", frame(0, "{}"), outcome.Failed, classify.CutStream},
+		{"application/grpc-web", frame(0, "data"), outcome.Failed, classify.CutStream},
+		{"application/grpc-web", frame(0, "data") + frame(0x80, "grpc-status: 0\r\n")[:8], outcome.Failed, classify.CutStream},
+		{"application/grpc-web-text", base64.StdEncoding.EncodeToString([]byte(frame(0, "data"))) + base64.StdEncoding.EncodeToString([]byte(frame(0x80, "grpc-status: 14"))), outcome.Failed, "grpc-status 14"},
+		{"application/grpc-web-text+proto", base64.StdEncoding.EncodeToString([]byte(frame(0, "data") + frame(0x80, "grpc-status: 0"))), outcome.Unknown, ""},
+		{"application/grpc-web-text", "!!!!", outcome.Unknown, ""},
+		{"application/vnd.amazon.eventstream", good + good[:20], outcome.Failed, classify.CutStream},
+		{"application/vnd.amazon.eventstream", good + good[:5], outcome.Failed, classify.CutStream},
+		{"text/event-stream", "\ufeffevent: error\ndata: x\n\n", outcome.Failed, classify.ErrorEvent},
+		{"text/event-stream", "event: Error\ndata: x\n\n", outcome.Failed, classify.ErrorEvent},
+		{"text/event-stream", "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"}}}\n\n", outcome.Failed, "server_error"},
+		{"text/event-stream", "data: {\"object\":\"error\",\"message\":\"x\",\"code\":400}\n\n", outcome.Failed, ""},
+		{"text/event-stream", "data: {\"id\":\"1\",\"error\":{\"code\":\"server_error\",\"message\":\"x\"},\"choices\":[]}\n\n", outcome.Failed, ""},
+		{"text/event-stream", "data: {\"id\":\"1\",\"error\":null}\n\ndata: {\"id\":1,\"error\":{}}\n\ndata: {\"id\":1,\"a\":{\"error\":{\"code\":1}}}\n\ndata: {\"id\":1,\"error\":\"as data\"}\n\n", outcome.Unknown, ""},
+		{"text/event-stream", "data: {\"id\":1,\"error\":{\"code\":-32601},\"jsonrpc\":\"2.0\"}\n\n", outcome.Unknown, ""},
 	} {
 		for step := 1; step <= len(c.body); step += 1 + len(c.body)/3 {
 			s := classify.NewStream(http.Header{"Content-Type": {c.kind}})
@@ -78,7 +94,7 @@ func TestStreamFindsErrors(t *testing.T) {
 
 func TestNewStreamIgnoresOtherFormats(t *testing.T) {
 	for _, h := range []http.Header{
-		nil, {"Content-Type": {"application/json"}}, {"Content-Type": {"text/plain"}}, {"Content-Type": {"application/grpc-web-text"}},
+		nil, {"Content-Type": {"application/json"}}, {"Content-Type": {"text/plain"}},
 		{"Content-Type": {"text/event-stream"}, "Content-Encoding": {"gzip"}},
 	} {
 		if classify.NewStream(h) != nil {
