@@ -85,6 +85,36 @@ func (p *Permit) progresses(now time.Duration, o *outcome.Outcome) {
 	}
 }
 
+// A Probe is an attempt on whose outcome an open breaker waits, and admits no other call. It is for callers that know
+// that the breaker should not wait any longer, because the attempt's own caller holds it up. The zero Probe does
+// nothing. It is safe for concurrent use.
+type Probe struct {
+	breaker *breaker.Breaker
+	given   breaker.Ticket
+	clock   Clock
+}
+
+// Probe returns the present attempt as a Probe; false if no breaker waits for it.
+func (r *Run) Probe() (p Probe, ok bool) {
+	t := &r.permit.ticket
+	if !t.given.Probe || t.counted {
+		return p, false
+	}
+	return Probe{t.breaker, t.given, r.u.clock}, true
+}
+
+// Release lets the breaker admit another probe. If this one succeeds after all, that counts.
+func (p Probe) Release() { p.report(outcome.Outcome{Class: outcome.Canceled}) }
+
+// Answered states that the upstream has answered, and that its caller does not read the rest.
+func (p Probe) Answered(o outcome.Outcome) { p.report(o) }
+
+func (p Probe) report(o outcome.Outcome) {
+	if p.breaker != nil {
+		p.breaker.Report(p.clock.Now(), p.given, o)
+	}
+}
+
 // count reports the outcome of the call to the breaker, once. caller is the caller's name, "" if unknown.
 func (t *ticket) count(now time.Duration, o *outcome.Outcome, caller string) {
 	if t.counted {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/outcome"
@@ -35,6 +36,42 @@ type ending struct {
 	coded    *coded // nil if the body is not encoded
 	left     int64  // remaining bytes; negative if unknown
 	reported atomic.Bool
+	probe    *probing // nil unless a breaker waits for the attempt
+}
+
+// proofTime is how long the caller may leave the response of a probe unread before the probe counts as answered. As long as weir
+// waits for the upstream, the probe is not over.
+const proofTime = time.Second
+
+// A probing ends the wait of a breaker for a response that its caller does not read.
+type probing struct {
+	weir.Probe
+	head    outcome.Outcome
+	reading atomic.Bool
+	timer   *time.Timer
+}
+
+func newProbing(p weir.Probe, head outcome.Outcome) *probing {
+	b := &probing{Probe: p, head: head}
+	b.timer = time.AfterFunc(proofTime, func() {
+		if !b.reading.Load() {
+			b.Answered(b.head)
+		}
+	})
+	return b
+}
+
+// reads notes whether weir waits for the upstream.
+func (b *probing) reads(does bool) {
+	if b != nil {
+		b.reading.Store(does)
+	}
+}
+
+func (b *probing) stop() {
+	if b != nil {
+		b.timer.Stop()
+	}
 }
 
 // hasBody reports whether a body follows the response's header.
@@ -53,12 +90,17 @@ func (e *ending) start(s *sender, resp *http.Response, o outcome.Outcome) {
 		}
 	}
 	resp.Body = e
+	if p, ok := s.run.Probe(); ok {
+		e.probe = newProbing(p, o)
+	}
 	s.run.ReportStart(o)
 }
 
 // Read implements io.Reader.
 func (e *ending) Read(p []byte) (int, error) {
+	e.probe.reads(true)
 	n, err := e.ReadCloser.Read(p)
+	e.probe.reads(false)
 	if n > 0 {
 		switch {
 		case e.coded != nil:
@@ -87,6 +129,7 @@ func (e *ending) report(err error) {
 	if e.reported.Swap(true) {
 		return
 	}
+	e.probe.stop()
 	o := outcome.Outcome{Class: outcome.Canceled}
 	defer func() { e.run.ReportEnd(o) }()
 	o = e.outcome(err)

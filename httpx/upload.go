@@ -20,7 +20,9 @@ type patience struct {
 	// Guarded by replay.mu.
 	pace  pace.Pace               // the minimum rate
 	slot  *weir.Slot              // of the current attempt; nil without a slot, or once it is answered
-	left  bool                    // the slot is given up while the body is awaited
+	probe weir.Probe              // of the current attempt; zero if no breaker waits for it
+	tries bool                    // probe is not zero
+	left  bool                    // the slot and the probe are given up while the body is awaited
 	end   context.CancelCauseFunc // of the current attempt
 	until time.Time               // deadline of the complete body; zero until it is read
 	since time.Time               // start of the current read
@@ -40,8 +42,8 @@ func (p *replay) await(t weir.Timeouts, h http.Header, stream bool) {
 	}
 }
 
-// attempt passes the body to an attempt, until its context ends. After a long wait for the body, the attempt gives up its slot to
-// another attempt, because the upstream has nothing to work on yet. When the body is complete, the attempt counts as in flight
+// attempt passes the body to an attempt, until its context ends. After a long wait for the body, the attempt gives up its slot, and
+// the probe of a breaker, to another attempt, because the upstream has nothing to work on yet. When the body is complete, the attempt counts as in flight
 // again, even if there is no free slot.
 func (p *replay) attempt(ctx context.Context, end context.CancelCauseFunc, run *weir.Run) {
 	if p == nil || p.direct {
@@ -50,7 +52,8 @@ func (p *replay) attempt(ctx context.Context, end context.CancelCauseFunc, run *
 	r, slot := p.last.Load(), run.Slot()
 	p.mu.Lock()
 	p.wait.end, p.wait.slot, p.wait.left = end, slot, false
-	if slot != nil && !p.wait.since.IsZero() { // a read for the previous attempt continues
+	p.wait.probe, p.wait.tries = run.Probe()
+	if p.wait.holds() && !p.wait.since.IsZero() { // a read for the previous attempt continues
 		p.alarm(time.Now())
 	}
 	p.mu.Unlock()
@@ -69,11 +72,25 @@ func (p *replay) answered() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wait.slot = nil
+	p.wait.slot, p.wait.tries = nil, false
 }
 
-// holds reports whether there is a slot to give up. The caller holds mu.
-func (w *patience) holds() bool { return w.slot != nil && !w.left }
+// holds reports whether there is a slot or a probe to give up. The caller holds mu.
+func (w *patience) holds() bool { return (w.slot != nil || w.tries) && !w.left }
+
+// yields gives up both. The caller must call free, without holding mu.
+func (w *patience) yields() (free func()) {
+	w.left = true
+	slot, probe, tries := func() {}, w.probe, w.tries
+	if w.slot != nil {
+		slot = w.slot.Yield()
+	}
+	return func() {
+		if slot(); tries {
+			probe.Release()
+		}
+	}
+}
 
 // whole marks the attempt as in flight again, because the upstream now has the complete body. The caller holds mu.
 func (w *patience) whole() {
@@ -132,7 +149,7 @@ func (p *replay) rings() {
 	}
 	free := func() {}
 	if w.holds() && w.spent+now.Sub(w.since) >= mostBerthed {
-		free, w.left = w.slot.Yield(), true
+		free = w.yields()
 	}
 	p.alarm(now)
 	p.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"log"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,8 @@ var hostile = map[string]string{
 	"broken chunk":               "POST /up/ HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nx\r\n",
 	"leaves within the body":     "POST /up/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx",
 	"body that stalls":           "POST /stall/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx",
+	"large body that stalls":     "POST /stall/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\nx",
+	"chunks that stall":          "POST /stall/ HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n",
 	"expectation":                "POST /up/ HTTP/1.1\r\nHost: localhost\r\nExpect: wonders\r\nContent-Length: 1\r\n\r\nx",
 	"expectation, body withheld": "POST /up/ HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n",
 	"coding of the transfer":     "POST /up/ HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
@@ -125,4 +128,91 @@ func serveBoth(n *memnet.Network, host string, h http.Handler) (stop func()) {
 	l := n.Listen(host)
 	go func() { _ = s.Serve(l) }()
 	return func() { _ = s.Close() }
+}
+
+// A caller whose request is the probe of an open breaker cannot keep the breaker open for others.
+func TestProbeOfOneCallerDoesNotHoldOthers(t *testing.T) {
+	for _, scheme := range []string{"http", "h2c"} {
+		for name, text := range hostile {
+			t.Run(scheme+" "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := memnet.New()
+					defer time.Sleep(time.Minute)
+					defer n.Close()
+					var down atomic.Bool
+					down.Store(true)
+					defer serveBoth(n, "api.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						if down.Load() {
+							w.WriteHeader(http.StatusInternalServerError)
+							return
+						}
+						neighbourly(w, r)
+					}))()
+					defer serveInside(t, n, "upstreams: {up: {url: \""+scheme+"://api.test\", retry: off, max_wait: off, routes: [{path: /up/, strip: true}, {path: /slow/}, {path: /stall/}, {path: /stream/}, {path: /endless/}]}}\n")()
+					c := &http.Client{Transport: n.Transport()}
+					for range 40 {
+						ask(t, c, "", func(*http.Request) {})
+					}
+					down.Store(false)
+					time.Sleep(time.Minute)
+					conn, err := n.Dial(t.Context(), "tcp", "localhost:80")
+					if err != nil {
+						t.Fatal(err)
+					}
+					go func() {
+						_, _ = io.WriteString(conn, text)
+						_, _ = conn.Read(make([]byte, 100))
+					}()
+					begin := time.Now()
+					for time.Sleep(time.Millisecond); ; time.Sleep(10 * time.Millisecond) {
+						got, _ := ask(t, c, "", func(*http.Request) {})
+						if got == http.StatusOK {
+							break
+						}
+						if time.Since(begin) > 1500*time.Millisecond {
+							t.Fatalf("another caller gets %d after %v", got, time.Since(begin))
+						}
+					}
+					_ = conn.Close()
+				})
+			})
+		}
+	}
+}
+
+// A probe whose upstream falls silent within the response is not over: no other call is sent meanwhile.
+func TestSilentProbeKeepsTheBreakerOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New()
+		defer time.Sleep(time.Minute)
+		defer n.Close()
+		var down, came atomic.Int64
+		up := n.Serve("api.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			came.Add(1)
+			if down.Load() > 0 {
+				w.WriteHeader(http.StatusInternalServerError)
+				return
+			}
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(20 * time.Second)
+		}))
+		defer serveInside(t, n, "upstreams: {up: {url: \""+up+"\", retry: off, max_wait: off}}\n")()
+		c := &http.Client{Transport: n.Transport()}
+		down.Store(1)
+		for range 40 {
+			ask(t, c, "", func(*http.Request) {})
+		}
+		down.Store(0)
+		time.Sleep(time.Minute)
+		before := came.Load()
+		go ask(t, c, "", func(*http.Request) {})
+		for range 10 {
+			time.Sleep(time.Second)
+			ask(t, c, "", func(*http.Request) {})
+		}
+		if sent := came.Load() - before; sent != 1 {
+			t.Errorf("%d calls were sent, want the probe alone", sent)
+		}
+		time.Sleep(time.Minute)
+	})
 }
