@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
@@ -18,10 +19,11 @@ import (
 type ticket struct {
 	breaker *breaker.Breaker
 	given   breaker.Ticket
-	used    bool // an attempt was made with it
-	counted bool // the breaker has received the outcome of the call
-	begun   bool // the breaker counts the call as a success while the response's body arrives
-	cell    int  // index of this core's counters (counter.Pick); negative if none was picked
+	probe   *Probe // nil unless Run.Probe returned it
+	used    bool   // an attempt was made with it
+	counted bool   // the breaker has received the outcome of the call
+	begun   bool   // the breaker counts the call as a success while the response's body arrives
+	cell    int    // index of this core's counters (counter.Pick); negative if none was picked
 	beganAt time.Duration
 	beganIn int // the cell that has counted it
 }
@@ -86,33 +88,35 @@ func (p *Permit) progresses(now time.Duration, o *outcome.Outcome) {
 }
 
 // A Probe is an attempt on whose outcome an open breaker waits, and admits no other call. It is for callers that know
-// that the breaker should not wait any longer, because the attempt's own caller holds it up. The zero Probe does
-// nothing. It is safe for concurrent use.
+// that the breaker should not wait any longer, because the attempt's own caller holds it up. It is safe for concurrent
+// use.
 type Probe struct {
-	breaker *breaker.Breaker
-	given   breaker.Ticket
-	clock   Clock
+	breaker  *breaker.Breaker
+	given    breaker.Ticket
+	clock    Clock
+	answered atomic.Bool
 }
 
-// Probe returns the present attempt as a Probe; false if no breaker waits for it.
-func (r *Run) Probe() (p Probe, ok bool) {
+// Probe returns the present attempt as a Probe, or nil if no breaker waits for it.
+func (r *Run) Probe() *Probe {
 	t := &r.permit.ticket
 	if !t.given.Probe || t.counted {
-		return p, false
+		return nil
 	}
-	return Probe{t.breaker, t.given, r.u.clock}, true
+	t.probe = &Probe{breaker: t.breaker, given: t.given, clock: r.u.clock}
+	return t.probe
 }
 
 // Release lets the breaker admit another probe. If this one succeeds after all, that counts.
-func (p Probe) Release() { p.report(outcome.Outcome{Class: outcome.Canceled}) }
+func (p *Probe) Release() {
+	p.breaker.Report(p.clock.Now(), p.given, outcome.Outcome{Class: outcome.Canceled})
+}
 
-// Answered states that the upstream has answered, and that its caller does not read the rest.
-func (p Probe) Answered(o outcome.Outcome) { p.report(o) }
-
-func (p Probe) report(o outcome.Outcome) {
-	if p.breaker != nil {
-		p.breaker.Report(p.clock.Now(), p.given, o)
-	}
+// Answered states that the upstream has answered with an outcome, and that its caller does not read the rest. The rest
+// does not count.
+func (p *Probe) Answered(o outcome.Outcome) {
+	p.answered.Store(true)
+	p.breaker.Report(p.clock.Now(), p.given, o)
 }
 
 // count reports the outcome of the call to the breaker, once. caller is the caller's name, "" if unknown.
@@ -121,6 +125,9 @@ func (t *ticket) count(now time.Duration, o *outcome.Outcome, caller string) {
 		return
 	}
 	t.counted = true
+	if t.probe != nil && t.probe.given == t.given && t.probe.answered.Load() {
+		return
+	}
 	if caller != "" {
 		t.breaker.Active(now, caller)
 	}

@@ -45,13 +45,13 @@ const proofTime = time.Second
 
 // A probing ends the wait of a breaker for a response that its caller does not read.
 type probing struct {
-	weir.Probe
+	*weir.Probe
 	head    outcome.Outcome
 	reading atomic.Bool
 	timer   *time.Timer
 }
 
-func newProbing(p weir.Probe, head outcome.Outcome) *probing {
+func newProbing(p *weir.Probe, head outcome.Outcome) *probing {
 	b := &probing{Probe: p, head: head}
 	b.timer = time.AfterFunc(proofTime, func() {
 		if !b.reading.Load() {
@@ -90,7 +90,7 @@ func (e *ending) start(s *sender, resp *http.Response, o outcome.Outcome) {
 		}
 	}
 	resp.Body = e
-	if p, ok := s.run.Probe(); ok {
+	if p := s.run.Probe(); p != nil {
 		e.probe = newProbing(p, o)
 	}
 	s.run.ReportStart(o)

@@ -20,8 +20,7 @@ type patience struct {
 	// Guarded by replay.mu.
 	pace  pace.Pace               // the minimum rate
 	slot  *weir.Slot              // of the current attempt; nil without a slot, or once it is answered
-	probe weir.Probe              // of the current attempt; zero if no breaker waits for it
-	tries bool                    // probe is not zero
+	probe *weir.Probe             // of the current attempt; nil if no breaker waits for it
 	left  bool                    // the slot and the probe are given up while the body is awaited
 	end   context.CancelCauseFunc // of the current attempt
 	until time.Time               // deadline of the complete body; zero until it is read
@@ -52,7 +51,7 @@ func (p *replay) attempt(ctx context.Context, end context.CancelCauseFunc, run *
 	r, slot := p.last.Load(), run.Slot()
 	p.mu.Lock()
 	p.wait.end, p.wait.slot, p.wait.left = end, slot, false
-	p.wait.probe, p.wait.tries = run.Probe()
+	p.wait.probe = run.Probe()
 	if p.wait.holds() && !p.wait.since.IsZero() { // a read for the previous attempt continues
 		p.alarm(time.Now())
 	}
@@ -72,21 +71,21 @@ func (p *replay) answered() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wait.slot, p.wait.tries = nil, false
+	p.wait.slot, p.wait.probe = nil, nil
 }
 
 // holds reports whether there is a slot or a probe to give up. The caller holds mu.
-func (w *patience) holds() bool { return (w.slot != nil || w.tries) && !w.left }
+func (w *patience) holds() bool { return (w.slot != nil || w.probe != nil) && !w.left }
 
 // yields gives up both. The caller must call free, without holding mu.
 func (w *patience) yields() (free func()) {
 	w.left = true
-	slot, probe, tries := func() {}, w.probe, w.tries
+	slot, probe := func() {}, w.probe
 	if w.slot != nil {
 		slot = w.slot.Yield()
 	}
 	return func() {
-		if slot(); tries {
+		if slot(); probe != nil {
 			probe.Release()
 		}
 	}
