@@ -2,6 +2,7 @@ package classify
 
 import (
 	"bytes"
+	"html"
 	"net/http"
 	"strconv"
 	"strings"
@@ -87,12 +88,13 @@ func isXML(h http.Header) bool {
 	return strings.HasSuffix(mediaType(h), "xml")
 }
 
-// isText reports whether the response may be JSON, XML or a message. Many servers label errors as text/plain, or not at all. HTML
-// comes from proxies, and may contain the reason and the duration of a refusal.
+// isText reports whether the response may be JSON, XML or a message. Many servers label errors as text/plain, or not at all.
+// Refusals may have any type: HTML comes from proxies, and may contain the reason and the duration of a refusal.
 func isText(h http.Header, status int) bool {
 	t := mediaType(h)
-	if t == "text/html" {
-		return status == 403 || status == 420 || status == 429
+	if status == 403 || status == 420 || status == 429 {
+		kind, _, _ := strings.Cut(t, "/")
+		return t != "text/event-stream" && kind != "image" && kind != "audio" && kind != "video"
 	}
 	return t == "" || t == "text/plain" || strings.HasSuffix(t, "xml") || strings.Contains(t, "json")
 }
@@ -187,7 +189,7 @@ func readDetail(r *Response) detail {
 		d.addStatus(r.Status)
 	case '<':
 		if root, text := d.readXML(body, base); root == "html" {
-			d.readText(string(body[:min(len(body), maxPage)]), base)
+			d.readText(withoutTags(string(body[:min(len(body), maxPage)])), base)
 		} else if len(d.codes) == 0 || !decides(d.codes[0]) { // AWS has no information in messages
 			d.readText(text, base)
 		}
@@ -204,6 +206,26 @@ func readDetail(r *Response) detail {
 
 // maxPage is the number of bytes of an HTML page that are searched.
 const maxPage = 16 << 10
+
+// withoutTags returns the text of a page. A tag becomes nothing, so that it does not separate a number from its unit.
+func withoutTags(page string) string {
+	var text strings.Builder
+	for page != "" {
+		before, rest, _ := strings.Cut(page, "<")
+		text.WriteString(before)
+		tag, after, closed := strings.Cut(rest, ">")
+		if !closed {
+			break
+		}
+		switch name, _ := leadingWord(strings.TrimPrefix(tag, "/")); strings.ToLower(name) {
+		case "a", "b", "em", "i", "span", "strong", "time", "var", "code":
+		default:
+			text.WriteString(".\n") // the end of a sentence
+		}
+		page = after
+	}
+	return strings.ReplaceAll(html.UnescapeString(text.String()), "\u00a0", " ")
+}
 
 // readText searches a message for known phrases.
 func (d *detail) readText(message string, base time.Time) {

@@ -30,7 +30,7 @@ func longest(lines []string, unit time.Duration, base time.Time) (wait time.Dura
 }
 
 // otherWait reads headers whose names have an ending in the table, with any prefix and any separators between words. Gateways use
-// such names. A reset does not count if the same limit has units left.
+// such names. A reset does not count if the same limit has units left. Its name may have further words before "reset".
 func otherWait(h http.Header, means Meaning, base time.Time) (wait time.Duration, said bool) {
 	for _, r := range otherHeaders {
 		if r.Means != means {
@@ -39,7 +39,7 @@ func otherWait(h http.Header, means Meaning, base time.Time) (wait time.Duration
 		end := fold(r.Name[1:])
 		for name, lines := range h {
 			folded := fold(name)
-			if !strings.HasSuffix(folded, end) || knownHeaders[name] || means == Reset && leaves(h, folded) {
+			if !ends(folded, end, means) || knownHeaders[name] || means == Reset && leaves(h, folded) {
 				continue
 			}
 			if d, ok := longest(lines, r.Unit, base); ok {
@@ -51,6 +51,16 @@ func otherWait(h http.Header, means Meaning, base time.Time) (wait time.Duration
 		}
 	}
 	return wait, said
+}
+
+// ends reports whether a folded name has an ending of the table. The reset of a limit may be X-Rate-Limit-Tokens-Reset or
+// X-Quota-Reset.
+func ends(name, end string, means Meaning) bool {
+	if strings.HasSuffix(name, end) {
+		return true
+	}
+	before, ok := strings.CutSuffix(name, strings.TrimPrefix(end, "limit"))
+	return ok && means == Reset && (strings.Contains(before, "limit") || strings.Contains(before, "quota"))
 }
 
 // leaves reports whether the limit of a reset has units left. The name of the reset is folded.

@@ -155,7 +155,7 @@ func (f *jsonFacts) text(path []byte, v string) {
 			f.messages[i] = v
 		}
 	}
-	if strings.IndexByte(v, ' ') < 0 {
+	if strings.IndexByte(v, ' ') < 0 && !strings.Contains(v, "_WAIT_") { // Telegram: FLOOD_WAIT_4
 		return
 	}
 	v = lower(v)
@@ -225,7 +225,7 @@ func (d *detail) take(f *jsonFacts) {
 		d.add(code)
 	}
 	d.message = cmp.Or(f.messages[:]...)
-	d.perDay = f.perDay || slices.Contains(d.codes, "dailyLimitExceeded")
+	d.perDay = f.perDay || slices.Contains(d.codes, "dailyLimitExceeded") || slices.Contains(d.codes, "dailyLimitExceededUnreg")
 	d.says429 = f.says429
 	d.spoken, d.refused = f.spoken, f.errors && !f.data
 	if wait, ok := f.cost(); ok {
@@ -269,7 +269,7 @@ func (w *walker) step(t json.Token) {
 		switch string(root) {
 		case "data":
 			w.facts.data = true
-		case "errors", "error", "error_code":
+		case "errors", "error", "error_code", "error_message":
 			w.facts.errors = true
 		}
 	}

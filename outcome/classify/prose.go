@@ -47,14 +47,14 @@ func messageWait(message string, base time.Time) (wait time.Duration, lead int, 
 }
 
 // fillers are words that may come between the phrase and the value.
-var fillers = [...]string{"approximately ", "at least ", "another ", "around ", "about ", "within ", "for ", "in ", "up to ", "the next ", "now + "}
+var fillers = [...]string{"approximately ", "at least ", "another ", "around ", "about ", "within ", "for ", "in ", "up to ", "the next ", "now + ", "of ", "less than "}
 
 // spokenWait parses a value at the beginning of a lower-case text.
 func spokenWait(text string, r *Row, base time.Time) (time.Duration, bool) {
 	if text == "" || isAlpha(text[0]) || isDigit(text[0]) {
 		return 0, false // the phrase is part of longer words
 	}
-	text = strings.TrimLeft(text, " :=~\"'`(")
+	text = strings.TrimLeft(text, " :=~_\"'`(")
 	for _, f := range fillers {
 		text = strings.TrimPrefix(text, f)
 	}
@@ -219,7 +219,7 @@ func denied(before, part string) bool {
 		begin := strings.LastIndexAny(before, " \t\r\n\"`(>") + 1
 		word := before[begin:]
 		switch {
-		case denials[word], strings.HasSuffix(word, "n't"), strings.HasSuffix(word, "n\u2019t"), strings.HasPrefix(part, "rate limited") && nearest == "" && articles[word]:
+		case denials[word], word == "far" && nearest == "from", strings.HasSuffix(word, "n't"), strings.HasSuffix(word, "n\u2019t"), strings.HasPrefix(part, "rate limited") && nearest == "" && articles[word]:
 			return true
 		case rules[word]:
 			return nearest != "have" // "you may have exceeded" is a statement
@@ -247,7 +247,7 @@ func isFalse(rest string) bool {
 
 // Words before a part, for denied.
 var (
-	denials    = wordSet("not no non never without neither nor none cannot far nothing")
+	denials    = wordSet("not no non never without neither nor none cannot nothing")
 	rules      = wordSet("if when whenever unless until before once avoid avoiding prevent prevents preventing may might could would will can should to")
 	articles   = wordSet("a an the this that any every our your its each")
 	passedOver = wordSet("a an the this that any every our your its each of from by in been be being is was were are has have had having get gets got getting yet currently actually still longer even ever " +

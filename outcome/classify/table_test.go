@@ -208,7 +208,7 @@ In every row, the value can have any of these forms:
 | duration of ISO 8601 | ` + "`PT4S`, `P1DT2H`" + ` | a wait; a month has 30 days |
 | clock | ` + "`00:01:30`, `1.00:00:00`" + ` | a wait of hours, minutes and seconds; days before the point |
 | instant of ISO 8601 | ` + "`2026-11-20T12:00:04Z`, `2026-11-20T12:00Z`, `20261120T120004+0100`, `2026-11-20 12:00:04`" + ` | until then; UTC without a zone |
-| HTTP date | ` + "`Fri, 20 Nov 2026 12:00:04 GMT`, `Friday, 20-Nov-26 12:00:04 GMT`, `Fri Nov 20 12:00:04 2026`" + ` | until then; weir also reads the dates of mail, cookies and JavaScript; UTC without a zone |
+| HTTP date | ` + "`Fri, 20 Nov 2026 12:00:04 GMT`, `Friday, 20-Nov-26 12:00:04 GMT`, `Fri Nov 20 12:00:04 2026`" + ` | until then; weir also reads the dates of mail, cookies, Go and JavaScript; UTC without a zone |
 | list | ` + "`4, 7`, `30s, 60s`" + ` | the longest; in limit headers, one limit each |
 
 A wait until an instant counts from the response's ` + "`Date`" + `, or without one from weir's clock. An instant in the past is a wait of 0. Pauses are at most 15 minutes, for quotas 31 days. The event and the log line ` + "`paused`" + ` contain the requested wait (` + "`hint`" + `) and the pause (` + "`after`" + `).
@@ -228,7 +228,8 @@ func code(s string) string {
 // described returns the name of a row with notes for the reader.
 func described(r *Row) string {
 	var notes []string
-	if slices.Contains([]Meaning{Reset, Full, Window, Known, Quota}, r.Means) { // the other names are self-explanatory
+	named := r.Means == Reset && strings.Contains(strings.ToLower(r.Name), "reset")
+	if !named && slices.Contains([]Meaning{Reset, Full, Window, Known, Quota}, r.Means) { // the other names are self-explanatory
 		notes = append(notes, strings.TrimSuffix(r.Means.String(), " code"))
 	}
 	if r.Unit > 0 && r.Unit != sec {

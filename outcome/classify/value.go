@@ -342,6 +342,9 @@ func clockWait(v string) (time.Duration, bool) {
 // isoInstant parses an ISO 8601 date and time: "2026-11-20T12:00:30Z", "20261120T120030.5+0100", "2026-11-20T12:00Z", also with a
 // space instead of the T. The default zone is UTC, the default time is midnight.
 func isoInstant(v string) (time.Time, bool) {
+	if i := strings.IndexByte(v, '['); i > 0 { // RFC 9557
+		v = v[:i]
+	}
 	p := digits{rest: v}
 	year := p.take(4)
 	between := byte('-')
@@ -430,6 +433,7 @@ func (p *digits) zone() (east time.Duration, ok bool) {
 	case p.rest[0] != '+' && p.rest[0] != '-':
 		return 0, false
 	}
+	p.rest, _, _ = strings.Cut(p.rest, " ") // the zone's name, as Go writes it
 	sign := time.Duration(1)
 	if p.rest[0] == '-' {
 		sign = -1
