@@ -58,6 +58,12 @@ test: deps ## vet and test everything, including fuzz seeds: some minutes
 	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test -vet=off -p 4 -timeout 20m $(UNTIMED)); done
 	@go test -vet=off -p 3 $(TIMED)
 
+# The clients have a gigabyte.
+test-clients: ## run coding agents, command line tools and other clients with weir run
+	@scripts/deps clients curl git npm aws gh kubectl cargo python3 pip boto3 requests
+	@PATH="$(CURDIR)/.deps/clients/node_modules/.bin:$$PATH" NODE_PATH="$(CURDIR)/.deps/clients/node_modules" \
+		go test -count=1 -tags clients ./cmd/weir -run '^TestRunReadsCallsOf|^TestRunLimitsTools'
+
 # Servers are slow for each step of a history. Long histories of queues run in SQLite.
 SLOW := delivery/postgres,delivery/dynamosqs
 

@@ -245,15 +245,18 @@ func TestKilledRunLeavesNoKey(t *testing.T) {
 	}
 }
 
-// weir run reads calls of these clients. Each gets a throttle that the client does not see.
+// A client is a command that calls api.example.test, and a text that it prints.
+type client struct {
+	name    string
+	command []string
+	want    string
+}
+
+const address = "https://api.example.test/x1"
+
 func TestRunReadsCallsOfClients(t *testing.T) {
 	t.Parallel()
-	const address = "https://api.example.test/x1"
-	for _, c := range []struct {
-		name    string
-		command []string
-		want    string
-	}{
+	runReadsCalls(t, []client{
 		{"curl, HTTP/2", []string{"curl", "-sS", "--http2", address}, "api.example.test/x1"},
 		{"curl, a kept connection", []string{"curl", "-sS", "--http1.1", address, address, "-w", "%{num_connects}"}, "api.example.test/x11api.example.test/x10"},
 		{"urllib", []string{"python3", "-c", "import urllib.request as u; print(u.urlopen('" + address + "').read().decode())"}, "api.example.test/x1"},
@@ -261,7 +264,12 @@ func TestRunReadsCallsOfClients(t *testing.T) {
 		{"git", []string{"git", "ls-remote", "https://api.example.test/g.git"}, "\tHEAD"},
 		{"npm", []string{"npm", "view", "left-pad", "version", "--registry=https://api.example.test/", "--fetch-retries=0"}, "1.3.0"},
 		{"aws", []string{"aws", "s3", "ls", "--endpoint-url", "https://api.example.test"}, "b1"},
-	} {
+	})
+}
+
+// runReadsCalls runs clients. Each gets a throttle that the client does not see.
+func runReadsCalls(t *testing.T, clients []client) {
+	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			needs(t, c.command[0])
@@ -273,21 +281,10 @@ func TestRunReadsCallsOfClients(t *testing.T) {
 					w.WriteHeader(http.StatusTooManyRequests)
 					return
 				}
-				switch {
-				case strings.HasPrefix(r.URL.Path, "/g.git/info/refs"):
-					w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
-					fmt.Fprint(w, "001e# service=git-upload-pack\n0000"+"0032aabbccddeeff00112233445566778899aabbccdd HEAD\n0000")
-				case r.URL.Path == "/left-pad":
-					w.Header().Set("Content-Type", "application/json")
-					fmt.Fprint(w, `{"name":"left-pad","dist-tags":{"latest":"1.3.0"},"versions":{"1.3.0":{"name":"left-pad","version":"1.3.0"}}}`)
-				case strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256"):
-					w.Header().Set("Content-Type", "application/xml")
-					fmt.Fprint(w, `<?xml version="1.0"?><ListAllMyBucketsResult><Owner><ID>1</ID></Owner><Buckets><Bucket><Name>b1</Name><CreationDate>2026-01-01T00:00:00.000Z</CreationDate></Bucket></Buckets></ListAllMyBucketsResult>`)
-				default:
-					ok(w, r)
-				}
+				playRegistries(w, r)
 			}))
-			env := append(hosts.Env(), "HOME="+t.TempDir(), "AWS_ACCESS_KEY_ID=AKIAX", "AWS_SECRET_ACCESS_KEY=x", "AWS_DEFAULT_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true", "GIT_TERMINAL_PROMPT=0")
+			env := append(hosts.Env(), "HOME="+t.TempDir(), "AWS_ACCESS_KEY_ID=AKIAX", "AWS_SECRET_ACCESS_KEY=x", "AWS_DEFAULT_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true", "GIT_TERMINAL_PROMPT=0",
+				"GH_ENTERPRISE_TOKEN=x", "RUSTC_BOOTSTRAP=1", "PIP_NO_CACHE_DIR=1", "PIP_DISABLE_PIP_VERSION_CHECK=1")
 			got := weirRun(t, env, append([]string{"-v", "--config", runConfig(t, "limits: {calls: 1000/s}"), "--"}, c.command...)...)
 			if !strings.Contains(got.out, c.want) || got.status != 0 {
 				t.Errorf("got %+v, want %q", got, c.want)
@@ -297,6 +294,30 @@ func TestRunReadsCallsOfClients(t *testing.T) {
 			}
 		})
 	}
+}
+
+// playRegistries responds like git, npm, PyPI, crates.io and S3. Other requests get their URL.
+func playRegistries(w http.ResponseWriter, r *http.Request) {
+	kind, text := "application/json", ""
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/g.git/info/refs"):
+		kind, text = "application/x-git-upload-pack-advertisement", "001e# service=git-upload-pack\n0000"+"0032aabbccddeeff00112233445566778899aabbccdd HEAD\n0000"
+	case r.URL.Path == "/left-pad":
+		text = `{"name":"left-pad","dist-tags":{"latest":"1.3.0"},"versions":{"1.3.0":{"name":"left-pad","version":"1.3.0"}}}`
+	case r.URL.Path == "/simple/left-pad/":
+		kind, text = "text/html", `<a href="left-pad-1.3.0.tar.gz">left-pad-1.3.0.tar.gz</a>`
+	case r.URL.Path == "/config.json":
+		text = `{"dl":"https://api.example.test/dl","api":"https://api.example.test"}`
+	case r.URL.Path == "/api/v1/crates":
+		text = `{"crates":[{"name":"left-pad","max_version":"1.3.0","description":"pads"}],"meta":{"total":1}}`
+	case strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256"):
+		kind, text = "application/xml", `<?xml version="1.0"?><ListAllMyBucketsResult><Owner><ID>1</ID></Owner><Buckets><Bucket><Name>b1</Name><CreationDate>2026-01-01T00:00:00.000Z</CreationDate></Bucket></Buckets></ListAllMyBucketsResult>`
+	default:
+		ok(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	fmt.Fprint(w, text)
 }
 
 // Hosts without an upstream are tunneled: the command sees their certificate, and weir counts no call.

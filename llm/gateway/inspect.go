@@ -114,7 +114,8 @@ func (x *exchange) look(r *http.Request, path string) {
 // ask reads the body of a request on the path of a model call.
 func (x *exchange) ask(r *http.Request) *refuse.Facts {
 	if r.Header.Get("Upgrade") != "" {
-		return &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true,
+		// Clients that prefer WebSockets, such as codex, continue without them after this status. They retry others.
+		return &refuse.Facts{Status: http.StatusUpgradeRequired, Code: refuse.ValidationError, Final: true,
 			Message: "tokens cannot be counted after a protocol change: send the request without Upgrade"}
 	}
 	if asks(r) {

@@ -114,7 +114,7 @@ func TestTokensAreCountedHoweverThePathIsWritten(t *testing.T) {
 		if status := ask("GET", completions+"?limit=1", ""); status != 200 || left() != before {
 			t.Errorf("a list of them: answered %d, took %d tokens", status, before-left())
 		}
-		if status := ask("GET", completions, "", "Upgrade: websocket", "Connection: Upgrade"); status != 400 {
+		if status := ask("GET", completions, "", "Upgrade: websocket", "Connection: Upgrade"); status != 426 {
 			t.Errorf("a socket: answered %d", status)
 		}
 		l.got()

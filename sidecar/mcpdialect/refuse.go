@@ -31,6 +31,7 @@ type failure struct {
 	RetryAfter int64      `json:"retry_after_ms,omitempty"`
 	ResetsAt   *time.Time `json:"resets_at,omitempty"`
 	Final      bool       `json:"final"`
+	Message    string     `json:"message,omitempty"` // the text, for clients that show the model only the structured form
 }
 
 // Values of failure.Type for limits. Other refusals have their weir.Reason.
@@ -67,9 +68,11 @@ func (x *exchange) Refuse(w http.ResponseWriter, f *refuse.Facts) {
 	case !x.post:
 		f.Write(w)
 	case f.Reason != "" && x.method == toolCall && x.id != nil:
+		e := newFailure(f)
+		e.Message = x.text(f, time.Now())
 		result := map[string]any{
-			"content":           []any{map[string]string{"type": "text", "text": x.text(f, time.Now())}},
-			"structuredContent": map[string]any{"error": newFailure(f)},
+			"content":           []any{map[string]string{"type": "text", "text": e.Message}},
+			"structuredContent": map[string]any{"error": e},
 			"isError":           true,
 		}
 		if x.schemas.has(x.name) {

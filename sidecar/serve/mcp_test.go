@@ -85,6 +85,7 @@ type mcpError struct {
 	RetryAfter         int64     `json:"retry_after_ms"`
 	ResetsAt           time.Time `json:"resets_at"`
 	Final              bool
+	Message            string
 }
 
 // askMCP sends a body. fields alternate names and values of headers.
@@ -147,6 +148,9 @@ func TestMCPRefusesCallAboveToolLimit(t *testing.T) {
 			t.Fatalf("refused with %d %s", a.status, a.text)
 		}
 		e := a.Result.Data.Error
+		if e.Message != a.Result.Content[0].Text {
+			t.Errorf("message %q, want %q", e.Message, a.Result.Content[0].Text)
+		}
 		if e.Type != "rate_limited" || e.Limit != "each" || e.Scope != "tool" || e.Used != 3 || e.Of != 3 || e.Final || e.RetryAfter < 40_000 || e.RetryAfter > 44_000 {
 			t.Errorf("structured content: %+v", e)
 		}

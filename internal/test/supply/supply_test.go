@@ -121,7 +121,7 @@ func TestALicenceThatIsNotFitIsNotTakenForAnother(t *testing.T) {
 var floating = regexp.MustCompile(`@(latest|master|main|HEAD)\b`)
 
 // Everything that scripts and the Makefile download has a version in the tree. Modules have it in go.mod and a checksum in
-// go.sum, programs for tests in scripts/npm/package-lock.json.
+// go.sum, programs for tests in a package-lock.json.
 func TestVersionsArePinned(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, "scripts", "*"))
 	if err != nil {
@@ -148,8 +148,10 @@ func TestVersionsArePinned(t *testing.T) {
 			t.Errorf("%s/go.mod puts something else in a module's place", dir)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(root, "scripts", "npm", "package-lock.json")); err != nil {
-		t.Error(err)
+	for _, dir := range []string{"npm", "fauxqs", "grpcjs", "clients"} {
+		if _, err := os.Stat(filepath.Join(root, "scripts", dir, "package-lock.json")); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
