@@ -2,11 +2,17 @@ package awsx
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
+	"sync"
 
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
 // A response may be read long after its attempt: objects of S3, streams of models. So requests are not sent in the attempt's
@@ -21,7 +27,8 @@ type life struct {
 	number int                     // of the attempt, from 1
 	cancel context.CancelCauseFunc // nil if the attempt has no timeout
 	leave  func() bool
-	held   bool // a response must still be closed
+	held   bool    // a response must still be closed
+	answer *answer // its body; nil if there is none
 }
 
 func (l *life) Value(key any) any {
@@ -87,19 +94,106 @@ func (closing) ID() string { return "weir:Close" }
 func (closing) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 	out, metadata, err := next.HandleDeserialize(ctx, in)
 	l := lifeOf(ctx)
-	if resp, ok := out.RawResponse.(*smithyhttp.Response); ok && l != nil && l.cancel != nil && resp.Body != nil && resp.Body != http.NoBody {
-		resp.Body, l.held = &closer{resp.Body, l.cancel}, true
+	if resp, ok := out.RawResponse.(*smithyhttp.Response); ok && l != nil && resp.Body != nil && resp.Body != http.NoBody {
+		l.held, l.answer = true, &answer{ReadCloser: resp.Body, cancel: l.cancel, caller: l.Context, left: resp.ContentLength, errors: classify.NewStream(resp.Header)}
+		resp.Body = l.answer
 	}
 	return out, metadata, err
 }
 
-type closer struct {
+// An answer is the body of a response. If the program reads it after the call, as it reads objects of S3 and streams of models,
+// the attempt is reported at its end.
+type answer struct {
 	io.ReadCloser
-	cancel context.CancelCauseFunc
+	cancel context.CancelCauseFunc // nil if the attempt has no timeout
+	caller context.Context
+	errors *classify.Stream // nil if the format has no known errors
+	left   int64            // remaining bytes; negative if unknown
+
+	mu    sync.Mutex
+	run   *weir.Run // after follow
+	ended bool
+	end   outcome.Outcome
 }
 
-func (c *closer) Close() error {
-	err := c.ReadCloser.Close()
-	c.cancel(context.Canceled)
+// follow reports the attempt when the body ends. It returns false if the SDK has read the body, or none arrived.
+func (a *answer) follow(r *weir.Run) bool {
+	if a == nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended && a.end.Class == outcome.OK {
+		return false
+	}
+	r.ReportStart(outcome.Outcome{Class: outcome.OK})
+	if a.run = r; a.ended {
+		r.ReportEnd(a.end)
+	}
+	return true
+}
+
+// Read implements io.Reader.
+func (a *answer) Read(b []byte) (int, error) {
+	n, err := a.ReadCloser.Read(b)
+	if a.left -= int64(n); n > 0 && a.errors != nil {
+		a.errors.Feed(b[:n])
+	}
+	a.report(n, err)
+	return n, err
+}
+
+// Close implements io.Closer.
+func (a *answer) Close() error {
+	err := a.ReadCloser.Close()
+	a.report(0, errClosed)
+	if a.cancel != nil {
+		a.cancel(context.Canceled)
+	}
 	return err
+}
+
+// errClosed means that the program has closed a body: it has read what it needed, unless its context has ended.
+var errClosed = errors.New("closed")
+
+// report reports progress, or once the end of the body, with the error that ended it.
+func (a *answer) report(n int, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended {
+		return
+	}
+	if err != nil {
+		a.ended, a.end = true, a.outcome(err)
+	}
+	switch {
+	case a.run == nil:
+	case a.ended:
+		a.run.ReportEnd(a.end)
+	case n > 0:
+		a.run.ReportProgress()
+	}
+}
+
+func (a *answer) outcome(err error) outcome.Outcome {
+	if a.errors != nil {
+		if err == io.EOF {
+			a.errors.End()
+		}
+		if o, ok := a.errors.Failed(); ok {
+			return o
+		}
+	}
+	switch {
+	case err == io.EOF, err == errClosed && (a.left == 0 || a.caller.Err() == nil):
+		return outcome.Outcome{Class: outcome.OK}
+	case a.caller.Err() != nil:
+		return outcome.Outcome{Class: outcome.Canceled, Code: "canceled"}
+	}
+	o := classify.Error(a.caller, err)
+	if o.Class != outcome.Failed {
+		o = outcome.Outcome{Class: outcome.Failed, Code: "CutAnswer"}
+	}
+	o.Undone, o.Unsent = false, false
+	return o
 }

@@ -3,7 +3,18 @@ package awsx
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // The caller's context may live forever. It keeps no reference to finished attempts.
@@ -36,5 +47,57 @@ func TestALifeHasBothContexts(t *testing.T) {
 	<-l.Done()
 	if context.Cause(l.Context) != why {
 		t.Errorf("ended by %v", context.Cause(l.Context))
+	}
+}
+
+// An object that breaks off while the program reads it is a failure, although the call has returned.
+func TestBrokenObjectIsAFailure(t *testing.T) {
+	for _, c := range []struct {
+		name, header, body string
+		length             int
+		reads, leaves      bool
+		want               outcome.Class
+	}{
+		{"whole", "", "hello", 5, true, false, outcome.OK},
+		{"cut", "", "abc", 1000, true, false, outcome.Failed},
+		{"closed by the program", "", "abc", 3, false, false, outcome.OK},
+		{"left by the program", "", "abc", 1000, true, true, outcome.Canceled},
+		{"error event", "text/event-stream", "event: error\ndata: x\n\n", 22, true, false, outcome.Failed},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", strconv.Itoa(c.length))
+			if c.header != "" {
+				w.Header().Set("Content-Type", c.header)
+			}
+			_, _ = io.WriteString(w, c.body)
+			if c.leaves {
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+			}
+		}))
+		var ended []outcome.Class
+		cfg := aws.Config{Region: "eu-west-1", BaseEndpoint: &s.URL, Credentials: credentials.NewStaticCredentialsProvider("AKID", "secret", "")}
+		New(Options{Upstream: weir.Options{Events: weir.Events{Ended: func(e weir.Ended) { ended = append(ended, e.Outcome.Class) }}}}).Attach(&cfg)
+		ctx, cancel := context.WithCancel(t.Context())
+		out, err := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true }).GetObject(ctx, &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(ended) > 0 {
+			t.Errorf("%s: reported before the body ended", c.name)
+		}
+		if c.leaves {
+			_, _ = io.ReadFull(out.Body, make([]byte, 3))
+			cancel()
+		}
+		if c.reads {
+			_, _ = io.Copy(io.Discard, out.Body)
+		}
+		_ = out.Body.Close()
+		if len(ended) != 1 || ended[0] != c.want {
+			t.Errorf("%s: %v, want %v", c.name, ended, c.want)
+		}
+		cancel()
+		s.Close()
 	}
 }

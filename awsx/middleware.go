@@ -40,7 +40,9 @@ func (a *attached) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 	defer r.End()
 	for r.Next() {
 		err := p.attempt(r.Context())
-		r.Report(r.Classify(err), plain(err))
+		if err != nil || !p.answer.follow(r) {
+			r.Report(r.Classify(err), plain(err))
+		}
 	}
 	p.remember()
 	return p.out, p.metadata, unseekable(r.Err())
@@ -71,6 +73,7 @@ type passage struct {
 	out      middleware.FinalizeOutput
 	metadata middleware.Metadata
 	before   []retry.AttemptResult // results of all attempts except the last
+	answer   *answer               // body of the last attempt's response; nil if there is none
 }
 
 func (p *passage) attempt(ctx context.Context) (err error) {
@@ -83,6 +86,7 @@ func (p *passage) attempt(ctx context.Context) (err error) {
 	l := begin(p.ctx, ctx, p.attempts, p.u)
 	p.out, p.metadata, err = p.next.HandleFinalize(l, p.in)
 	l.end(err)
+	p.answer = l.answer
 	if cause := context.Cause(ctx); err != nil && cause != nil && p.ctx.Err() == nil {
 		return fmt.Errorf("%w: %w", cause, err)
 	}
