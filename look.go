@@ -111,6 +111,20 @@ func (u *Upstream) LookAt(keys map[string]string) []LimitView {
 	return out
 }
 
+// LookKey returns the state of a known key of a limit; none if the key or the limit is unknown. It changes nothing.
+func (u *Upstream) LookKey(name, key string) (out []LimitView) {
+	now, v := u.clock.Now(), u.live.Load()
+	key = boundedKey(key)
+	for _, r := range v.registries {
+		l := *r.Limit()
+		if m := r.Known(key); m != nil && l.Name == name {
+			level := v.level(now, &l, key, m)
+			out = append(out, LimitView{Limit: l, Key: key, Level: level, Unknown: level.Age >= bucket.Never})
+		}
+	}
+	return out
+}
+
 // LookWithin returns the known keys of limits with several scopes of which the keys have some but not all: with the key of a
 // run, each tool of the run. It returns at most the given number of them, first those with the least remaining. It changes
 // nothing, and omits keys that the fleet's store has not reported to this process yet.

@@ -34,12 +34,15 @@ type admin struct {
 }
 
 // adminFlags adds the flags of every command that calls a running weir.
-func (w world) adminFlags(c *cobra.Command) *admin {
+func (w world) adminFlags(c *cobra.Command) *admin { return w.adminFlagsWith(c, "key") }
+
+// adminFlagsWith is adminFlags with another name for --key.
+func (w world) adminFlagsWith(c *cobra.Command, key string) *admin {
 	a, f := &admin{env: w.env}, c.Flags()
 	f.StringVar(&a.address, "admin", defaultAdmin, "admin `ADDRESS` of the running weir; https://ADDRESS uses TLS. The token is read from "+tokenVariable)
 	f.StringVar(&a.ca, "ca", "", "PEM `FILE` of the certificate authorities to trust; default: the system's")
 	f.StringVar(&a.cert, "cert", "", "PEM `FILE` of the client certificate to present")
-	f.StringVar(&a.key, "key", "", "PEM `FILE` of the private key of --cert")
+	f.StringVar(&a.key, key, "", "PEM `FILE` of the private key of --cert")
 	return a
 }
 

@@ -64,7 +64,7 @@ and stops calls to an API that is down.`,
 		root.AddCommand(commands...)
 	}
 	add(groupRun, newInit(w), newPresets(w), newRun(w), newServe(w), newCheck(w), newSim(w), newStore(w))
-	add(groupOperate, newStatus(w), newTop(w), newRuns(w), newWhy(w), newTrace(w), newPause(w), newResume(w), newBreaker(w), newReload(w), newDead(w))
+	add(groupOperate, newStatus(w), newTop(w), newRuns(w), newWhy(w), newTrace(w), newPause(w), newResume(w), newBreaker(w), newBudget(w), newReload(w), newDead(w))
 	add(groupFiles, newExport(w), newLearn(w), newStatic(w), newCompletion(w), newMan(w))
 	root.AddCommand(newVersion(w), newMoved("demo", "weir-demo"), newMoved("chat-sim", "weir-demo chat"))
 	root.SetHelpCommand(newHelp())

@@ -37,6 +37,8 @@ type Log struct {
 	ref  time.Duration
 	tail uint64
 	used int64
+
+	gifts map[uint64]int64 // units of entries that Give removed, by ID; nil if there are none
 }
 
 // An entry contains units that count from an instant.
@@ -99,9 +101,10 @@ func (g *Log) forget(now time.Duration) {
 	edge := g.now - g.Per
 	for g.base < g.next {
 		e := g.entry(g.base)
-		if e.n > 0 && e.at > edge {
+		if (e.n > 0 || g.gifts[e.id] > 0) && e.at > edge {
 			return
 		}
+		delete(g.gifts, e.id)
 		if g.tail == g.base {
 			g.used -= e.n
 			g.tail++

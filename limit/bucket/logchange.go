@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -67,11 +68,49 @@ func (g *Log) Back(m Mark, n int64) (back int64) {
 	if g.sum -= back; i >= g.tail {
 		g.used -= back
 	}
-	for g.next > g.base && g.entry(g.next-1).n == 0 {
+	if given := min(n-back, g.gifts[e.id]); given > 0 {
+		g.gifts[e.id] -= given
+		back += g.give(given)
+	}
+	g.trim()
+	return back
+}
+
+// Give removes up to n units, the oldest first, regardless of the calls that took them. It returns their number. If the call of
+// a mark returns such units later, Back removes others instead.
+func (g *Log) Give(now time.Duration, n int64) (given int64) {
+	g.forget(now)
+	given = g.give(n)
+	g.trim()
+	return given
+}
+
+func (g *Log) give(n int64) (given int64) {
+	for i := g.base; i < g.next && given < n; i++ {
+		e := g.entry(i)
+		some := min(n-given, e.n)
+		if some == 0 {
+			continue
+		}
+		if g.gifts == nil {
+			g.gifts = make(map[uint64]int64)
+		}
+		g.gifts[e.id] += some
+		e.n -= some
+		given += some
+		if g.sum -= some; i >= g.tail {
+			g.used -= some
+		}
+	}
+	return given
+}
+
+// trim drops the latest entries if they were returned completely.
+func (g *Log) trim() {
+	for g.next > g.base && g.entry(g.next-1).n == 0 && g.gifts[g.entry(g.next-1).id] == 0 {
 		g.next--
 		g.tail, g.until = min(g.tail, g.next), 0
 	}
-	return back
 }
 
 // mostOwed keeps sums of debts within an int64.
@@ -136,6 +175,6 @@ func (g *Log) Reset(now time.Duration) time.Duration {
 // Clone returns an independent copy of the log.
 func (g *Log) Clone() Log {
 	c := *g
-	c.ring = slices.Clone(g.ring)
+	c.ring, c.gifts = slices.Clone(g.ring), maps.Clone(g.gifts)
 	return c
 }

@@ -172,7 +172,7 @@ func (s *Server) prepare() (err error) {
 	s.page = &status.Page{
 		Version: o.Version, Started: time.Now(), Upstreams: s.upstreams, Called: s.proxy.Upstreams,
 		Hosts: s.access.hosts, Auth: s.access.admin.Load, AuthAll: file.AdminAll, Name: s.veil.Named, Refused: func(why string) { s.turnedAway.Refused("admin", why) },
-		Models: s.models.look, Runs: &s.models.runs, Troubles: s.troubled, Metrics: promhttp.HandlerFor(s.gatherer(registry), promhttp.HandlerOpts{EnableOpenMetrics: true}),
+		Models: s.models.look, Runs: &s.models.runs, Log: s.log, Troubles: s.troubled, Metrics: promhttp.HandlerFor(s.gatherer(registry), promhttp.HandlerOpts{EnableOpenMetrics: true}),
 		Deliveries: s.deliveries.operators(), Why: s.kept, Board: s.board.Handler(), Config: s.loaded.status, Settings: s.loaded.settings, Reload: s.ask, SignIn: s.board.SignIn,
 	}
 	s.board.Page = s.page

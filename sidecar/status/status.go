@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sort"
@@ -119,6 +120,7 @@ type Page struct {
 	Config     func() *Config               // nil, or returns nil if there is no file
 	Settings   func() []doc.Setting         // the settings of the file in force; nil if there is none
 	Runs       *runs.Table                  // nil, or what each run has used
+	Log        *slog.Logger                 // of operators' actions; nil means none
 	Draining   atomic.Bool                  // set when the program shuts down: it is then not ready
 
 	Reload func(ctx context.Context, by string) error // reloads the file; nil if there is none
@@ -142,8 +144,8 @@ type Page struct {
 }
 
 // Handler serves the page for browsers and the admin API: /livez (and /healthz), /readyz, /metrics, /v1/status,
-// /v1/limits of one key, /v1/runs, /v1/breaker to open, close or reset a breaker, /v1/pause to pause and resume calls, and
-// /v1/reload to reload the file. The guard applies to all of them.
+// /v1/limits of one key, /v1/runs, /v1/breaker to open, close or reset a breaker, /v1/pause to pause and resume calls,
+// /v1/budget to give units of a budget back, and /v1/reload to reload the file. The guard applies to all of them.
 func (p *Page) Handler() http.Handler {
 	mux := http.NewServeMux()
 	alive := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
@@ -159,6 +161,7 @@ func (p *Page) Handler() http.Handler {
 	}
 	mux.HandleFunc("POST /v1/breaker", p.breaker)
 	mux.HandleFunc("POST /v1/pause", p.pause)
+	mux.HandleFunc("POST /v1/budget", p.budget)
 	if p.Reload != nil {
 		mux.HandleFunc("POST /v1/reload", p.reload)
 	}
