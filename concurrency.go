@@ -21,8 +21,8 @@ import (
 //
 // A caller that leaves frees no slot, because the upstream still has the work. The slot is freed by the response to
 // that attempt, by the response to an attempt that was sent later, or after half a minute. A call that finds no slot
-// waits briefly. Waiting calls are ordered by priority as for a limit: see PriorityWeights and
-// docs/explanation/recovery.md.
+// waits briefly. Waiting calls are ordered by priority as for a limit, and authenticated callers of a priority take
+// turns: see PriorityWeights and docs/explanation/recovery.md.
 type Concurrency struct {
 	Auto  bool // learn the bound from responses
 	Limit int  // a fixed bound; 0 without Auto means none

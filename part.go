@@ -41,6 +41,9 @@ func (u *Upstream) Admit(ctx context.Context, c *Call, p *Permit, patience time.
 // open. So a part that waits for a limit is not woken when the breaker opens, but checks again.
 func (w *walk) askBreaker() step {
 	b := w.plan.breakerFor(w.now, w.call)
+	if w.call.Caller != "" { // also if it then waits behind calls of a caller that fail
+		b.Active(w.now, w.call.Caller)
+	}
 	if !w.call.Part {
 		w.ticket.of(b)
 		return w.ticket.ask(w.now)
@@ -55,6 +58,9 @@ func (w *walk) askBreaker() step {
 func (w *walk) hearsBreaker() step {
 	if w.call.Part {
 		return w.askBreaker()
+	}
+	if w.call.Caller != "" {
+		w.ticket.breaker.Active(w.now, w.call.Caller)
 	}
 	return w.ticket.ask(w.now)
 }

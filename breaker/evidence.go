@@ -22,7 +22,18 @@ type evidence struct {
 	now, before span
 	all, most   int64 // failures in both spans: of all callers, and of the caller with the most
 	callers     int
+	latest      [2]activity // of the last two callers; the caller of the latest first
 }
+
+// An activity is the last recorded use by a caller.
+type activity struct {
+	caller string
+	at     time.Duration
+}
+
+// activeFor is how long a caller stays active without a call. It is longer than most waits: a caller whose calls wait behind
+// those of another one is active.
+const activeFor = 45 * time.Second
 
 // A span has the failures of one window.
 type span struct {
@@ -59,6 +70,10 @@ func (e *evidence) active(now, window time.Duration, caller string) {
 	defer e.mu.Unlock()
 	e.turn(now, window)
 	e.caller(caller)
+	if e.latest[0].caller != caller {
+		e.latest[1] = e.latest[0]
+	}
+	e.latest[0] = activity{caller, now}
 	if m = e.seen.Load(); m == nil || len(e.now.failures) >= maxCallers {
 		m = new(sync.Map)
 		e.seen.Store(m)
@@ -72,17 +87,28 @@ func (e *evidence) failed(now, window time.Duration, caller string) (n int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.turn(now, window)
+	name := caller
 	caller = e.caller(caller)
 	e.now.failures[caller]++
 	e.all++
 	e.most = max(e.most, e.now.failures[caller]+e.before.failures[caller])
 	heard := e.all
-	if e.callers > 1 {
+	if e.callers > 1 || e.other(now, name) {
 		heard = min(heard, 2*(e.all-e.most))
 	}
 	n = max(0, heard-e.now.reported-e.before.reported)
 	e.now.reported += n
 	return n
+}
+
+// other reports whether a caller other than the named one is active. The caller holds mu.
+func (e *evidence) other(now time.Duration, name string) bool {
+	for _, a := range e.latest {
+		if a.caller != "" && a.caller != name && now-a.at < activeFor {
+			return true
+		}
+	}
+	return false
 }
 
 // caller adds a caller to the current window, and returns the name under which it is counted. The caller holds mu.
