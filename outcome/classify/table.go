@@ -103,7 +103,7 @@ var Table = [...]Row{
 	// Limits in headers.
 	{Header, "Ratelimit", Reset, structured, sec, "IETF drafts 08 to 10; Hugging Face", "draft-ietf-httpapi-ratelimit-headers-10; huggingface/huggingface_hub#3553", "2025-11", `"api";r=0;t=4`, "4s"},
 	{Header, "Ratelimit", Reset, structured, sec, "IETF draft 07", "draft-ietf-httpapi-ratelimit-headers-07", "2026-11", "limit=100, remaining=0, reset=4", "4s"},
-	{Header, "Ratelimit-Policy", Window, structured, sec, "IETF drafts 08 to 10", "draft-ietf-httpapi-ratelimit-headers-10", "2026-11", `"daily";q=1000;w=86400`, "24h0m0s"},
+	{Header, "Ratelimit-Policy", Window, structured, sec, "the same", "draft-ietf-httpapi-ratelimit-headers-10", "2026-11", `"daily";q=1000;w=86400`, "24h0m0s"},
 	{Header, "Ratelimit-Limit", Limit, "ratelimit", 0, "IETF drafts up to 06; GitLab, Twitch, DigitalOcean, Docker Hub, Zendesk", "draft-ietf-httpapi-ratelimit-headers-06", "2026-11", "100;w=21600", "100"},
 	{Header, "Ratelimit-Remaining", Remaining, "ratelimit", 0, "the same", "the same", "2026-11", "0;w=21600", "0"},
 	{Header, "Ratelimit-Reset", Reset, "ratelimit", sec, "the same; GitLab, Twitch, DigitalOcean: the epoch; others: seconds", "gitlab-org/gitlab#199738; TwitchLib, dev.twitch.tv/docs/api/guide", "2020-01", "1795176004", "4s"},

@@ -268,6 +268,9 @@ func generated() string {
 				names = append(names, d)
 			}
 			api := strings.TrimPrefix(r.API, "the same; ")
+			if r.Group != "" && r.Group != structured && r.Means != Limit && r.Means != Remaining && len(senders) > 0 {
+				continue // its note is about the format, and the page has all forms
+			}
 			if n := len(senders); n > 0 && strings.HasPrefix(api, senders[n-1]+":") {
 				senders = senders[:n-1]
 			}

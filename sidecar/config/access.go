@@ -90,6 +90,10 @@ func (a Access) Auth(env func(string) (string, bool), read func(string) ([]byte,
 // origin reads the origin of a page, as browsers send it.
 var origin = text("an origin (https://app.example)", func(s string) (string, string, string) {
 	u, err := url.Parse(s)
+	if err == nil && u.Host != "" { // browsers send the ASCII form
+		host := asciiHost(u.Host)
+		s, u.Host = strings.Replace(s, u.Host, host, 1), host
+	}
 	switch {
 	case s == "*":
 		return "", "would let every page use weir's credentials", "name the origins of your pages"

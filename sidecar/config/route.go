@@ -121,7 +121,14 @@ var hostPattern = text("a host", func(s string) (string, string, string) {
 	if labels := strings.Split(s, "."); len(labels) < 2 && strings.Contains(s, "*") || strings.Contains(strings.Join(labels[max(0, len(labels)-2):], "."), "*") {
 		return "", "has * in its last two labels", "write the domain in full: *.example.com"
 	}
-	if bare := asciiHost(strings.ReplaceAll(s, "*", "x")); !goodHost(bare) {
+	labels := strings.Split(s, ".")
+	for i, label := range labels {
+		if !strings.Contains(label, "*") {
+			labels[i] = asciiHost(label)
+		}
+	}
+	s = strings.Join(labels, ".")
+	if !goodHost(strings.ReplaceAll(s, "*", "x")) {
 		return "", "is not a host", "write it without scheme and port"
 	}
 	return s, "", ""

@@ -147,7 +147,7 @@ func readRedis(d *decoder, n *node, s *shelf) {
 	case u.Hostname() == "":
 		d.Bad(n, "write it as redis://host:6379", "has no host")
 	default:
-		s.Redis = text
+		s.Redis = strings.Replace(text, u.Host, asciiHost(u.Host), 1)
 	}
 }
 
