@@ -17,7 +17,7 @@ func (t *trip) ownKeys(h http.Header) {
 		return
 	}
 	for name, v := range h {
-		if len(v) == 0 || v[0] == "" || !strings.Contains(strings.ToLower(name), "idempot") && name != "Paypal-Request-Id" {
+		if len(v) == 0 || v[0] == "" || !idempotent(name) {
 			continue
 		}
 		key := strings.Join(v, ",")
@@ -25,6 +25,24 @@ func (t *trip) ownKeys(h http.Header) {
 			key = plain
 		}
 		sum := sha256.Sum256([]byte(t.who.Name + "\x00" + key))
-		h[name] = []string{hex.EncodeToString(sum[:16])}
+		own := hex.EncodeToString(sum[:16])
+		if name != "Idempotency-Key" && isUUID(v[0]) { // APIs with another header require a UUID
+			own = own[:8] + "-" + own[8:12] + "-4" + own[13:16] + "-a" + own[17:20] + "-" + own[20:]
+		}
+		h[name] = []string{own}
 	}
+}
+
+// idempotent reports whether a header of this name holds an idempotency key: Idempotency-Key and its variants, and those of
+// PayPal and Azure.
+func idempotent(name string) bool {
+	return strings.Contains(strings.ToLower(name), "idempot") || name == "Paypal-Request-Id" || name == "Repeatability-Request-Id"
+}
+
+// isUUID reports whether a text has the form of a UUID.
+func isUUID(s string) bool {
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return false
+	}
+	return isHex(s[:8] + s[9:13] + s[14:18] + s[19:23] + s[24:])
 }

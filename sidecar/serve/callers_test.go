@@ -3,6 +3,7 @@ package serve
 import (
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -58,7 +59,11 @@ func TestOneTokensFailuresDoNotOpenTheBreakerForAnother(t *testing.T) {
 }
 
 func TestIdempotencyKeysOfCallersAreApartWhereWeirAddsTheCredential(t *testing.T) {
-	for _, header := range []string{"Idempotency-Key", "X-Idempotency-Key", "Paypal-Request-Id"} {
+	const uuid = "6f9619ff-8b86-4d11-b42d-00c04fc964ff"
+	for header, key := range map[string]string{
+		"Idempotency-Key": "order-1", "X-Idempotency-Key": "order-1", "Paypal-Request-Id": "order-1", "Cko-Idempotency-Key": "order-1",
+		"X-Idempotence-Uuid": uuid, "Repeatability-Request-Id": uuid, "I-Twilio-Idempotency-Token": uuid,
+	} {
 		for _, adds := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				n := memnet.New()
@@ -70,11 +75,14 @@ func TestIdempotencyKeysOfCallersAreApartWhereWeirAddsTheCredential(t *testing.T
 				}
 				defer serveInside(t, n, twoTokens+"upstreams: {up: {url: \""+up+"\""+credentials+"}}\n")()
 				c := &http.Client{Transport: n.Transport()}
-				key := func(h http.Header) { h.Set(header, "order-1") }
-				_, a := callAs(t, c, "TOKEN_A", "POST", "/up/", "x", key)
-				_, again := callAs(t, c, "TOKEN_A", "POST", "/up/", "x", key)
-				_, b := callAs(t, c, "TOKEN_B", "POST", "/up/", "x", key)
-				if a != again || (a == b) != !adds || !adds && a != "order-1" || a == "" {
+				set := func(h http.Header) { h.Set(header, key) }
+				_, a := callAs(t, c, "TOKEN_A", "POST", "/up/", "x", set)
+				_, again := callAs(t, c, "TOKEN_A", "POST", "/up/", "x", set)
+				_, b := callAs(t, c, "TOKEN_B", "POST", "/up/", "x", set)
+				if key == uuid && !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(a) {
+					t.Errorf("%s: %q is not a UUID", header, a)
+				}
+				if a != again || (a == b) != !adds || !adds && a != key || a == "" {
 					t.Errorf("%s, weir adds the credential %v: the upstream sees %q, %q and of another caller %q", header, adds, a, again, b)
 				}
 			})
