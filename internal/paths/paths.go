@@ -62,11 +62,12 @@ func Read(raw string) Path {
 	return Path{raw, canonical(raw), Widest(raw)}
 }
 
-// Begins reports whether the path begins with prefix in any interpretation, in any letter case if anyCase is set.
+// Begins reports whether the path begins with prefix in any interpretation. If anyCase is set, these include any letter case, and
+// the names that Windows treats as equal.
 func (p *Path) Begins(prefix string, anyCase bool) bool {
 	if anyCase {
-		folded := Path{fold(p.raw), fold(p.same), fold(p.widest)}
-		return folded.Begins(fold(prefix), false)
+		folded := Path{fold(p.raw), fold(p.same), windows(fold(p.widest))}
+		return folded.Begins(fold(prefix), false) || strings.HasPrefix(fold(p.widest), fold(prefix))
 	}
 	return strings.HasPrefix(p.raw, prefix) || strings.HasPrefix(p.same, prefix) || strings.HasPrefix(p.widest, prefix) ||
 		len(prefix) == len(p.widest)+1 && p.widest+"/" == prefix // the widest interpretation has no trailing slash
@@ -74,6 +75,22 @@ func (p *Path) Begins(prefix string, anyCase bool) bool {
 
 // fold returns text in lower case, so that all letters that some server treats as equal are equal.
 func fold(text string) string { return strings.ToLower(strings.ToUpper(text)) }
+
+// windows returns a path with the names of its segments in NTFS: without dots and spaces at the end, and without a stream such as
+// ::$DATA.
+func windows(path string) string {
+	if !strings.ContainsAny(path, ".: ") {
+		return path
+	}
+	all := strings.Split(path, "/")
+	for i, s := range all {
+		if name, stream, _ := strings.Cut(s, ":"); strings.Contains(stream, "$") {
+			s = name
+		}
+		all[i] = strings.TrimRight(s, ". ")
+	}
+	return strings.Join(all, "/")
+}
 
 // Dotted reports whether a server could find dot segments in a raw path.
 func Dotted(raw string) bool {

@@ -181,7 +181,7 @@ func TestLetterCaseDoesNotEvadeAnOperation(t *testing.T) {
 			defer serveInside(t, n, "upstreams: {up: {url: \""+up+"\", paths: "+c.paths+", max_wait: off, operations: {admin: {path: /admin/}}, limits: {admin: {rate: 1/h, burst: 1, operations: [admin]}}}}\n")()
 			client := &http.Client{Transport: n.Transport()}
 			callAs(t, client, "", "GET", "/up/admin/x", "", nil)
-			for _, target := range []string{"/up/ADMIN/x", "/up/Admin", "/up/%41dmin/x", "/up//ADMIN/", "/up/Admin%2F"} {
+			for _, target := range []string{"/up/ADMIN/x", "/up/Admin", "/up/%41dmin/x", "/up//ADMIN/", "/up/Admin%2F", "/up/Admin./x", "/up/admin.", "/up/ADMIN%20.%20/x", "/up/ADMIN::$DATA", "/up/ADMIN:x:$DATA/y", "/up/ADM%C4%B0N/x", "/up/ADMIN;v=1/x", "/up/%5CADMIN"} {
 				if got, text := callAs(t, client, "", "GET", target, "", nil); got != c.want {
 					t.Errorf("%s, %s: %d %s, want %d", c.paths, target, got, text, c.want)
 				}
