@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -59,7 +60,12 @@ func (t *trip) pointedCookie(v string) string {
 	for i, part := range parts {
 		name, path, ok := strings.Cut(part, "=")
 		if ok && strings.EqualFold(strings.TrimSpace(name), "Path") && strings.HasPrefix(path, "/") {
-			parts[i] = name + "=" + t.pointed(path)
+			if to := t.pointed(path); path == "/" || !strings.HasSuffix(path, "/") {
+				path = cmp.Or(strings.TrimSuffix(to, "/"), "/") // also matches the route's path without a slash
+			} else {
+				path = to
+			}
+			parts[i] = name + "=" + path
 			return pair + ";" + strings.Join(parts, ";")
 		}
 	}
