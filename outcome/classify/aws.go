@@ -99,7 +99,7 @@ var awsMessages = [...]struct{ begin, code string }{
 	{"The request signature we calculated does not match", "InvalidSignatureException"},
 }
 
-// addAWSMessage adds the code of an AWS message that has none.
+// addAWSMessage adds the code of an AWS message to an error without a code.
 func (d *detail) addAWSMessage() {
 	for _, m := range awsMessages {
 		if len(d.codes) == 0 && strings.HasPrefix(d.message, m.begin) {
