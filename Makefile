@@ -62,7 +62,7 @@ test: deps ## vet and test everything, including fuzz seeds: some minutes
 test-clients: ## run coding agents, command line tools and other clients with weir run
 	@scripts/deps clients curl git npm aws gh kubectl cargo python3 pip boto3 requests
 	@PATH="$(CURDIR)/.deps/clients/node_modules/.bin:$$PATH" NODE_PATH="$(CURDIR)/.deps/clients/node_modules" \
-		go test -count=1 -tags clients ./cmd/weir -run '^TestRunReadsCallsOf|^TestRunLimitsTools'
+		go test -count=1 -tags clients ./cmd/weir -run '^TestRun(ReadsCallsOf|LimitsTools|PassesWebSocket|BudgetOfAgent)'
 
 # Servers are slow for each step of a history. Long histories of queues run in SQLite.
 SLOW := delivery/postgres,delivery/dynamosqs

@@ -13,8 +13,37 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coder/websocket"
 	"github.com/seed1158cd35/weir/internal/test/playedhosts"
 )
+
+// A WebSocket passes through weir run. Its opening is one call.
+func TestRunPassesWebSocket(t *testing.T) {
+	hosts := playedhosts.Start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer c.CloseNow()
+		for {
+			kind, text, err := c.Read(r.Context())
+			if err != nil || c.Write(r.Context(), kind, append([]byte("echo "), text...)) != nil {
+				return
+			}
+		}
+	}))
+	program := `const s = new WebSocket("wss://api.example.test/x"); s.onopen = () => s.send("a"); s.onerror = e => console.log("error", e.message);
+s.onmessage = e => { console.log(e.data); if (e.data == "echo b") s.close(); else s.send("b") }`
+	for name, command := range map[string][]string{"Node": {"node", "-e"}, "deno": {"deno", "eval"}} {
+		t.Run(name, func(t *testing.T) {
+			needs(t, command[0])
+			got := weirRun(t, hosts.Env(), append([]string{"--verbose", "--config", runConfig(t, "limits: {calls: 5/h}"), "--"}, append(command, program)...)...)
+			if got.out != "echo a\necho b\n" || got.status != 0 || got.err != "weir: 1 call\n" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
 
 // A playedTools is an MCP server with one tool. It is safe for concurrent use.
 type playedTools struct {
@@ -145,6 +174,24 @@ func TestRunReadsCallsOfMoreClients(t *testing.T) {
 	})
 }
 
+// agentHosts plays the hosts of the models, and mcp.example.test.
+func agentHosts(model *playedModel, tools *playedTools) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch r.Host {
+		case "mcp.example.test":
+			tools.ServeHTTP(w, r)
+		case "api.anthropic.com", "api.openai.com":
+			model.ServeHTTP(w, r)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}
+}
+
+func agentEnv(t *testing.T) []string {
+	return []string{"HOME=" + t.TempDir(), "ANTHROPIC_API_KEY=sk-ant-x", "CODEX_API_KEY=sk-x", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
+}
+
 // Coding agents run without a change. A throttle of the model does not reach them. Of four calls of a tool with a limit of
 // three, the tool gets three, and the model reads why the fourth was refused.
 func TestRunLimitsToolsOfAgents(t *testing.T) {
@@ -156,23 +203,14 @@ func TestRunLimitsToolsOfAgents(t *testing.T) {
 			needs(t, command[0])
 			var tools playedTools
 			var model playedModel
-			hosts := playedhosts.Start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				switch r.Host {
-				case "mcp.example.test":
-					tools.ServeHTTP(w, r)
-				case "api.anthropic.com", "api.openai.com":
-					model.ServeHTTP(w, r)
-				default:
-					w.WriteHeader(http.StatusNotFound)
-				}
-			}))
+			hosts := playedhosts.Start(t, agentHosts(&model, &tools))
 			file := filepath.Join(t.TempDir(), "run.yaml")
 			text := "upstreams:\n  tools: {url: \"https://mcp.example.test\", preset: mcp, limits: {calls: {rate: 3/h, shape: rolling}}}\n" +
 				"  anthropic: {preset: anthropic}\n  openai: {preset: openai}\n"
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			env := append(hosts.Env(), "HOME="+t.TempDir(), "ANTHROPIC_API_KEY=sk-ant-x", "CODEX_API_KEY=sk-x", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
+			env := append(hosts.Env(), agentEnv(t)...)
 			got := weirRun(t, env, append([]string{"--verbose", "--config", file, "--"}, command...)...)
 			if !strings.Contains(got.out, "I am done.") || got.status != 0 {
 				t.Errorf("got %+v", got)
@@ -217,5 +255,31 @@ const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/cli
 	}
 	if n := tools.count(); n != 3 {
 		t.Errorf("the tool got %d calls, want 3", n)
+	}
+}
+
+// Without a file, a run of an agent ends at its budget. The agent tells the user why.
+func TestRunBudgetOfAgent(t *testing.T) {
+	told := map[string]string{"Claude Code": `(3 in any 24h0m0s) for run "fix-bug"`, "codex": "Quota exceeded."}
+	for name, command := range map[string][]string{
+		"Claude Code": {"claude", "-p", "call the tool", "--mcp-config", `{"mcpServers":{"t":{"type":"http","url":"https://mcp.example.test/mcp"}}}`, "--allowedTools", "mcp__t__echo"},
+		"codex":       {"codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-m", "gpt-5.2", "-c", `mcp_servers.t.url="https://mcp.example.test/mcp"`, "call the tool"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			needs(t, command[0])
+			var tools playedTools
+			model := playedModel{requests: []string{""}} // so the first is not throttled
+			hosts := playedhosts.Start(t, agentHosts(&model, &tools))
+			got := weirRun(t, append(hosts.Env(), agentEnv(t)...), append([]string{"--run", "fix-bug", "--budget", "5 USD, 3 calls", "--"}, command...)...)
+			if !strings.Contains(got.out+got.err, told[name]) || got.status == 0 {
+				t.Errorf("got %+v", got)
+			}
+			if !strings.Contains(got.err, " of 5.00 USD, 3 of 3 calls\n") {
+				t.Errorf("summary %q", got.err)
+			}
+			if n := len(model.requests) - 1; n > 3 {
+				t.Errorf("%d calls reached the model, want 3 at most", n)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package refuse
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/outcome"
@@ -15,16 +16,19 @@ const (
 	Stranger    Kind = "stranger"    // unknown caller
 	TooLarge    Kind = "too_large"   // the body is too large
 	Limited     Kind = "limited"     // a rate; retry later
-	Exhausted   Kind = "exhausted"   // a quota of a day or longer
+	Exhausted   Kind = "exhausted"   // a quota of a day or longer, or a rate with a LongWait
 	Unavailable Kind = "unavailable" // the upstream is not called at present
 	GaveUp      Kind = "gave_up"     // attempts are exhausted
 	Timeout     Kind = "timeout"
 )
 
+// LongWait is the wait for a rate from which a caller should continue without the call. An agent would sleep until then.
+const LongWait = 10 * time.Minute
+
 // Kind returns the kind, from which dialects derive their codes.
 func (f *Facts) Kind() Kind {
 	switch {
-	case f.Reason == weir.QuotaExhausted:
+	case f.Reason == weir.QuotaExhausted, f.Reason == weir.RateLimited && f.Wait >= LongWait:
 		return Exhausted
 	case f.Reason != "" && f.Status == http.StatusServiceUnavailable:
 		return Unavailable

@@ -40,13 +40,10 @@ const (
 	budgetSpent = "budget_spent"
 )
 
-// longWait is the wait from which an agent should continue without the call.
-const longWait = 10 * time.Minute
-
 // newFailure returns the structured form of a refusal. It contains no keys, because they can name other callers.
 func newFailure(f *refuse.Facts) failure {
 	e := failure{
-		Type: string(f.Reason), Final: f.Endless || f.Reason == weir.QuotaExhausted || f.Wait >= longWait,
+		Type: string(f.Reason), Final: f.Endless || f.Reason == weir.QuotaExhausted || f.Wait >= refuse.LongWait,
 		RetryAfter: refuse.Ceil(f.Wait, time.Millisecond),
 	}
 	if len(f.Limits) == 0 {
