@@ -216,14 +216,14 @@ func TestJWTsOfOneAccountPauseOnlyThisAccount(t *testing.T) {
 				var served atomic.Int64
 				defer serveInside(t, n, "upstreams: {up: {url: \""+throttling(n, &served)+"\", retry: off"+c.yaml+"}}\n")()
 				client := &http.Client{Transport: n.Transport()}
-				minted := 0
+				var minted atomic.Int64
 				call := func(subject, throttle string) (sent bool) {
-					minted++
+					jti := minted.Add(1)
 					before := served.Load()
 					callAs(t, client, "", "POST", c.path, c.body, func(h http.Header) {
 						h.Set("Content-Type", "application/json")
 						h.Set("X-Weir-Timeout", "1s")
-						h.Set("Authorization", "Bearer "+jwtOf(fmt.Sprintf(`{"iss":"i","sub":%q,"jti":%d}`, subject, minted)))
+						h.Set("Authorization", "Bearer "+jwtOf(fmt.Sprintf(`{"iss":"i","sub":%q,"jti":%d}`, subject, jti)))
 						if throttle != "" {
 							h.Set("X-Throttle", throttle)
 						}
