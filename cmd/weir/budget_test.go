@@ -37,7 +37,7 @@ func budgeted(t *testing.T, store string) (s sidecar, call func() int) {
 	}
 }
 
-// weir budget give prints what was given back and what remains. A refused caller can call again. Without a reason, nothing
+// weir budget give prints the returned and the remaining dollars. A refused caller can call again. Without a reason, nothing
 // happens.
 func TestBudgetGiveLetsCallerContinue(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestBudgetGiveLetsCallerContinue(t *testing.T) {
 	}
 }
 
-// For a budget that processes share, weir says that it cannot give units back, and changes nothing.
+// A budget that processes share is refused, and does not change.
 func TestBudgetGiveRefusesSharedBudget(t *testing.T) {
 	t.Parallel()
 	s, call := budgeted(t, "store: {file: "+filepath.Join(t.TempDir(), "limits")+"}\n")

@@ -149,7 +149,7 @@ upstreams:
 	}
 }
 
-// The summary reports limits of pairs, those with the least remaining first, and only those of the run.
+// The summary reports the limits of pairs of this run, ordered by what remains.
 func TestRunReportsLimitsOfPairs(t *testing.T) {
 	t.Parallel()
 	b := newBudgetedRun(t)
