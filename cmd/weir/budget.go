@@ -13,9 +13,10 @@ import (
 
 func newBudget(w world) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "budget COMMAND",
-		Short: "Change what remains of a budget",
-		Long:  "Change what remains of a budget, a limit with unit: usd.",
+		Use:     "budget COMMAND",
+		Short:   "Change what remains of a budget",
+		Long:    "Change what remains of a budget, a limit with unit: usd.",
+		Example: "  weir budget give 5 --reason \"the model was mispriced\"",
 	}
 	asGroup(c)
 	c.AddCommand(newBudgetGive(w))
