@@ -149,7 +149,7 @@ upstreams:
 	}
 }
 
-// The summary reports the limits of pairs of this run, ordered by what remains.
+// The summary reports the limits of pairs of this run, the smallest remainder first.
 func TestRunReportsLimitsOfPairs(t *testing.T) {
 	t.Parallel()
 	b := newBudgetedRun(t)
