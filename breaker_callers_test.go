@@ -98,3 +98,15 @@ func TestAllCallersTogetherOpenTheBreakerAsOne(t *testing.T) {
 		}
 	})
 }
+
+// A caller whose calls wait behind those of another one is active: it makes no calls meanwhile.
+func TestCallerThatWaitsStaysActive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := open(t, steady(), weir.Options{})
+		end(u, "alice", outcome.OK)
+		pass(30 * time.Second)
+		if n := openAfter(u, "mallory", 100, nil); n > 0 {
+			t.Errorf("%d failures of one caller have opened the breaker for a waiting one", n)
+		}
+	})
+}
