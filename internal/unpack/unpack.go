@@ -64,10 +64,10 @@ func beginning(r io.Reader, most int) []byte {
 // ErrBroken is the error of a body that is cut or damaged inside its coding.
 var ErrBroken = errors.New("the body cannot be decoded")
 
-// Copy decodes a body completely and passes each piece to feed, or only checks it if feed is nil. It returns ErrBroken if the body
-// is cut or damaged, and nil if it does not begin like its coding, which is then mislabeled, or if other data follows it.
-// It is safe for concurrent use.
-func Copy(coding string, in io.Reader, feed func([]byte)) error {
+// Copy decodes a body and passes each piece to feed, at most most bytes. It returns ErrBroken if the body is cut or damaged before,
+// and nil if it does not begin like its coding, which is then mislabeled, or if other data follows it. It is safe for concurrent use.
+func Copy(coding string, in io.Reader, most int64, feed func([]byte)) error {
+	left := most
 	b := bufio.NewReader(in)
 	first, _ := b.Peek(1)
 	if len(first) == 0 || first[0] == '{' || first[0] == '[' || first[0] == '<' {
@@ -75,31 +75,31 @@ func Copy(coding string, in io.Reader, feed func([]byte)) error {
 	}
 	switch coding {
 	case "gzip", "x-gzip":
-		return copyGzip(b, feed)
+		return copyGzip(b, &left, feed)
 	case "deflate": // with or without a zlib header
 		if head, _ := b.Peek(2); len(head) == 2 && head[0]&15 == 8 && (int(head[0])<<8+int(head[1]))%31 == 0 {
 			z, err := zlib.NewReader(b)
 			if err != nil {
 				return nil
 			}
-			return drain(z, feed)
+			return drain(z, &left, feed)
 		}
-		return drain(flate.NewReader(b), feed)
+		return drain(flate.NewReader(b), &left, feed)
 	case "br":
-		return drain(brotli.NewReader(b), feed)
+		return drain(brotli.NewReader(b), &left, feed)
 	case "zstd":
 		r, err := newZstd()
 		if err != nil || r.Reset(b) != nil {
 			return nil
 		}
-		return drain(r, feed)
+		return drain(r, &left, feed)
 	}
 	return nil
 }
 
 // copyGzip decodes the members of a gzip body.
-func copyGzip(b *bufio.Reader, feed func([]byte)) error {
-	for {
+func copyGzip(b *bufio.Reader, left *int64, feed func([]byte)) error {
+	for *left > 0 {
 		if magic, _ := b.Peek(2); len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
 			return nil
 		}
@@ -108,17 +108,18 @@ func copyGzip(b *bufio.Reader, feed func([]byte)) error {
 			return ErrBroken
 		}
 		z.Multistream(false)
-		if err := drain(z, feed); err != nil {
+		if err := drain(z, left, feed); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
-func drain(r io.Reader, feed func([]byte)) error {
+func drain(r io.Reader, left *int64, feed func([]byte)) error {
 	piece := make([]byte, 4096)
-	for {
-		n, err := r.Read(piece)
-		if n > 0 && feed != nil {
+	for *left > 0 {
+		n, err := r.Read(piece[:min(*left, int64(len(piece)))])
+		if *left -= int64(n); n > 0 {
 			feed(piece[:n])
 		}
 		switch {
@@ -130,4 +131,5 @@ func drain(r io.Reader, feed func([]byte)) error {
 			return ErrBroken
 		}
 	}
+	return nil
 }

@@ -2,6 +2,8 @@ package unpack_test
 
 import (
 	"bytes"
+	"compress/gzip"
+	"compress/zlib"
 	"io"
 	"runtime"
 	"testing"
@@ -16,12 +18,17 @@ func pack(tb testing.TB, coding string, body []byte) []byte {
 	tb.Helper()
 	var b bytes.Buffer
 	var w io.WriteCloser = brotli.NewWriter(&b)
-	if coding == "zstd" {
+	switch coding {
+	case "zstd":
 		z, err := zstd.NewWriter(&b)
 		if err != nil {
 			tb.Fatal(err)
 		}
 		w = z
+	case "gzip":
+		w = gzip.NewWriter(&b)
+	case "deflate":
+		w = zlib.NewWriter(&b)
 	}
 	if _, err := w.Write(body); err != nil {
 		tb.Fatal(err)
@@ -81,4 +88,16 @@ func FuzzBytes(f *testing.F) {
 			t.Errorf("%d bytes", len(got))
 		}
 	})
+}
+
+// Few bytes can decode to gigabytes. Copy stops.
+func TestCopyIsBounded(t *testing.T) {
+	const most = 100_000
+	for _, coding := range []string{"gzip", "deflate", "br", "zstd"} {
+		fed := 0
+		err := unpack.Copy(coding, bytes.NewReader(pack(t, coding, make([]byte, 1<<20))), most, func(b []byte) { fed += len(b) })
+		if fed != most || err != nil {
+			t.Errorf("%s: fed %d bytes, %v, want %d", coding, fed, err, most)
+		}
+	}
 }

@@ -52,12 +52,8 @@ func NeedsStart(method string, status int, h http.Header, asked bool) bool {
 }
 
 func startsJSON(status int, h http.Header) bool {
-	return status == http.StatusOK && strings.Contains(mediaType(h), "json") && !Stored(h)
-}
-
-// Stored reports whether a response is a stored document: the caller's data, even if it looks like an error or is damaged.
-func Stored(h http.Header) bool {
-	return h["Last-Modified"] != nil || h["Accept-Ranges"] != nil || h["X-Amz-Request-Id"] != nil || h["Content-Disposition"] != nil
+	return status == http.StatusOK && strings.Contains(mediaType(h), "json") &&
+		h["Last-Modified"] == nil && h["Accept-Ranges"] == nil && h["X-Amz-Request-Id"] == nil && h["Content-Disposition"] == nil
 }
 
 // Starts reports whether a JSON text that begins with start may be an error. If so, pass the body, or its first MaxBody bytes, to

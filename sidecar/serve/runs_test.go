@@ -116,7 +116,7 @@ func TestRunsReportWhatEachRunUsed(t *testing.T) {
 	if r.First.IsZero() || r.Last.Before(r.First) || len(r.Upstreams) != 1 || len(r.Upstreams[0].Limits) != 1 || r.Upstreams[0].Limits[0].Left != 0 {
 		t.Errorf("got %s", text)
 	}
-	one, text := p.runs("?name=r1")
+	one, _ := p.runs("?name=r1")
 	var keys []string
 	for _, u := range one.Runs[0].Upstreams {
 		for _, l := range u.Limits {
