@@ -20,7 +20,7 @@ type coded struct {
 	result chan error
 }
 
-// newCoded returns a coded for a response, and what searches its decoded bytes; nil if it is not an encoded stream.
+// newCoded returns a coded for a response, and the search for errors in its decoded bytes; nil if it is not an encoded stream.
 func newCoded(resp *http.Response) (c *coded, errors *classify.Stream) {
 	coding := strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding")))
 	switch coding {

@@ -69,8 +69,7 @@ var ErrBroken = errors.New("the body cannot be decoded")
 func Copy(coding string, in io.Reader, most int64, feed func([]byte)) error {
 	left := most
 	b := bufio.NewReader(in)
-	first, _ := b.Peek(1)
-	if len(first) == 0 || first[0] == '{' || first[0] == '[' || first[0] == '<' {
+	if first, _ := b.Peek(16); isText(first) {
 		return nil
 	}
 	switch coding {
@@ -95,6 +94,16 @@ func Copy(coding string, in io.Reader, most int64, feed func([]byte)) error {
 		return drain(r, &left, feed)
 	}
 	return nil
+}
+
+// isText reports whether the beginning of a body is ASCII text, as no encoded body of that length is.
+func isText(first []byte) bool {
+	for _, c := range first {
+		if c >= 0x7f || c < ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return false
+		}
+	}
+	return true
 }
 
 // copyGzip decodes the members of a gzip body.
