@@ -76,7 +76,7 @@ func (p *simPlay) summary(w *webpage.Page) {
 	if len(p.report.Upstreams) == 1 {
 		columns = columns[:3]
 	}
-	w.Table("", columns...)
+	w.Figures("", columns...)
 	for i := range p.report.Upstreams {
 		u := &p.report.Upstreams[i]
 		for j, r := range u.Stories {

@@ -63,13 +63,13 @@ func (r *Report) HTML(p *webpage.Page, id webpage.Markup) {
 	switch {
 	case r.Weir == nil:
 	case r.Weir.Fleet != nil:
-		p.Table("", "Figure", "With the file")
+		p.Figures("", "Figure", "With the file")
 		for _, f := range s.fleetFigures() {
 			p.Row(f.name, f.of(r.Weir))
 		}
 		p.EndTable()
 	case r.Direct != nil:
-		p.Table("", "Figure", "Without weir", "With the file")
+		p.Figures("", "Figure", "Without weir", "With the file")
 		for _, f := range s.figures(r.Direct, r.Weir) {
 			p.Row(strings.TrimSpace(f.name), f.of(r.Direct), f.of(r.Weir))
 		}
@@ -91,7 +91,7 @@ func (r *Report) checksHTML(p *webpage.Page) {
 	if len(r.Checks) == 0 {
 		return
 	}
-	p.Table("Expectations", "Figure", "Expected", "Found", "Seed", "Result")
+	p.Figures("Expectations", "Figure", "Expected", "Found", "Seed", "Result")
 	for _, c := range r.Checks {
 		state, word := "ok", "holds"
 		if !c.Holds {
@@ -181,7 +181,7 @@ func (r *SearchReport) HTML(p *webpage.Page, id webpage.Markup) {
 		columns = append(columns, r.Curves[i].Way)
 	}
 	p.Put("</figcaption>\n%s</figure>", plotCurves(r.Curves))
-	p.Table("", columns...)
+	p.Figures("", columns...)
 	for i := range r.Curves[0].Points {
 		point := &r.Curves[0].Points[i]
 		cells := []any{point.asked()}
@@ -313,7 +313,7 @@ func (x *Replayed) HTML(p *webpage.Page) {
 			columns = columns[:len(columns)-1]
 		}
 		for _, row := range u.rows() {
-			p.Table(row.title(), columns...)
+			p.Figures(row.title(), columns...)
 			for _, f := range row.Flows {
 				p50, p99 := f.waited()
 				cells := []any{f.Answered, f.Sent, f.Refused, f.Throttled, f.Failed, p50, p99, f.dollars()}

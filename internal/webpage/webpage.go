@@ -81,15 +81,23 @@ func (p *Page) Put(format string, with ...any) {
 	p.WriteString(string(Text(format, with...)) + "\n")
 }
 
-// Table begins a table. On narrow screens, if it has more than 4 columns, they label the cells, and each row is a block.
+// Table begins a table. On narrow screens, the columns label the cells, and each row is a block.
 func (p *Page) Table(caption string, columns ...string) {
-	const narrow = 4
-	p.columns = columns
-	if len(columns) > narrow {
-		p.WriteString(`<table class="wide">`)
+	p.table(`<table class="wide">`, caption, columns)
+}
+
+// Figures begins a table of short texts and numbers. With at most 4 columns it remains a table on narrow screens.
+func (p *Page) Figures(caption string, columns ...string) {
+	if len(columns) > 4 {
+		p.Table(caption, columns...)
 	} else {
-		p.WriteString("<table>")
+		p.table("<table>", caption, columns)
 	}
+}
+
+func (p *Page) table(start, caption string, columns []string) {
+	p.columns = columns
+	p.WriteString(start)
 	if caption != "" {
 		p.Put("<caption>%s</caption>", caption)
 	}
