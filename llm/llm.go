@@ -87,7 +87,7 @@ const (
 	Stranger    = refuse.Stranger    // the caller cannot be authenticated
 	TooLarge    = refuse.TooLarge    // the body is too large
 	Limited     = refuse.Limited     // a rate limit; a later retry can succeed
-	Exhausted   = refuse.Exhausted   // a quota for a day or longer is used up, or more units come in 10 minutes or later
+	Exhausted   = refuse.Exhausted   // a quota for a day or longer is used up
 	Unavailable = refuse.Unavailable // weir currently sends no calls to the upstream
 	GaveUp      = refuse.GaveUp      // all attempts failed
 	Timeout     = refuse.Timeout

@@ -67,8 +67,15 @@ func (f Failure) word() word {
 	if !ok {
 		w = words[GaveUp]
 	}
-	if f.Kind == Exhausted && !f.final() {
-		w.openAIType, w.openAICode = words[Limited].openAIType, words[Limited].openAICode
+	same := f.Kind
+	switch {
+	case f.Kind == Exhausted && !f.final():
+		same = Limited
+	case f.Kind == Limited && f.RetryAfter >= refuse.LongWait: // codex would sleep until then
+		same = Exhausted
+	}
+	if same != f.Kind {
+		w.openAIType, w.openAICode = words[same].openAIType, words[same].openAICode
 	}
 	return w
 }

@@ -16,7 +16,7 @@ const (
 	Stranger    Kind = "stranger"    // unknown caller
 	TooLarge    Kind = "too_large"   // the body is too large
 	Limited     Kind = "limited"     // a rate; retry later
-	Exhausted   Kind = "exhausted"   // a quota of a day or longer, or a rate with a LongWait
+	Exhausted   Kind = "exhausted"   // a quota of a day or longer
 	Unavailable Kind = "unavailable" // the upstream is not called at present
 	GaveUp      Kind = "gave_up"     // attempts are exhausted
 	Timeout     Kind = "timeout"
@@ -28,7 +28,7 @@ const LongWait = 10 * time.Minute
 // Kind returns the kind, from which dialects derive their codes.
 func (f *Facts) Kind() Kind {
 	switch {
-	case f.Reason == weir.QuotaExhausted, f.Reason == weir.RateLimited && f.Wait >= LongWait:
+	case f.Reason == weir.QuotaExhausted:
 		return Exhausted
 	case f.Reason != "" && f.Status == http.StatusServiceUnavailable:
 		return Unavailable

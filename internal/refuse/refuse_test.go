@@ -149,12 +149,3 @@ func TestKindsOfOtherErrors(t *testing.T) {
 		}
 	}
 }
-
-// A rate whose units come after LongWait counts as a used-up quota, so that clients do not sleep until then.
-func TestLongWaitIsAQuota(t *testing.T) {
-	for wait, want := range map[time.Duration]refuse.Kind{0: refuse.Limited, refuse.LongWait - 1: refuse.Limited, refuse.LongWait: refuse.Exhausted, 24 * time.Hour: refuse.Exhausted} {
-		if got := (&refuse.Facts{Status: http.StatusTooManyRequests, Reason: weir.RateLimited, Wait: wait}).Kind(); got != want {
-			t.Errorf("wait %v: %s, want %s", wait, got, want)
-		}
-	}
-}
