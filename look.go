@@ -125,7 +125,7 @@ func (u *Upstream) LookKey(name, key string) (out []LimitView) {
 	return out
 }
 
-// LookWithin returns the known keys of limits with several scopes of which the keys have some but not all: with the key of a
+// LookWithin returns the known keys of limits that combine some of the given scopes with further scopes: with the key of a
 // run, each tool of the run. It returns at most the given number of them, first those with the least remaining. It changes
 // nothing, and omits keys that the fleet's store has not reported to this process yet.
 func (u *Upstream) LookWithin(keys map[string]string, most int) []LimitView {

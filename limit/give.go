@@ -2,7 +2,7 @@ package limit
 
 import "time"
 
-// Known returns the limiter of a key, without making one; nil if the key has none of its own.
+// Known returns the limiter of a key, without making one; nil if the key has no limiter.
 func (r *Registry) Known(key string) *Limiter {
 	if key == "" {
 		return r.single.Load()

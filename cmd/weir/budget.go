@@ -27,7 +27,7 @@ func newBudgetGive(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "give USD",
 		Short: "Give dollars of a budget back",
-		Long: `Give dollars of a budget back to its present window, at most what was spent in it. The log records sender and reason. Budgets
+		Long: `Give dollars of a budget back to its present window, at most the dollars spent in it. The log records sender and reason. Budgets
 that processes share cannot be given back.`,
 		Example: `  weir budget give --key alice 5 --reason "the model was mispriced"`,
 	}

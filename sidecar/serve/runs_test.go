@@ -83,7 +83,7 @@ func askModel(model string) string {
 	return fmt.Sprintf(`{"model":%q,"max_tokens":500,"messages":[{"role":"user","content":"Is it?"}]}`, model)
 }
 
-// The view of a run has its calls of all upstreams, its tokens and dollars, its tools, and what weir refused, by the limits of
+// The view of a run has its calls of all upstreams, its tokens and dollars, its tools, and its refusals by the limits of
 // callers and of the upstream. Free requests are not counted.
 func TestRunsReportWhatEachRunUsed(t *testing.T) {
 	t.Parallel()
