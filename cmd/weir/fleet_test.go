@@ -63,15 +63,14 @@ func enlist(t *testing.T, upstream, store string) *member {
 // enlistWith is enlist for the fields of an upstream and of a store.
 func enlistWith(t *testing.T, fields, store string) *member {
 	t.Helper()
+	return enlistFile(t, fmt.Sprintf("store: {%s}\ndecide: {listen: 127.0.0.1:0}\nupstreams:\n  up: %s\n", store, fields))
+}
+
+// enlistFile is enlist for a complete file without its listeners.
+func enlistFile(t *testing.T, text string) *member {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "weir.yaml")
-	text := fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: 127.0.0.1:0
-store: {%s}
-decide: {listen: 127.0.0.1:0}
-upstreams:
-  up: %s
-`, store, fields)
+	text = "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n" + text
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
