@@ -65,9 +65,13 @@ func Starts(start []byte) bool {
 		return false
 	}
 	rest = bytes.TrimLeft(rest, " \t\r\n")
-	for _, key := range [...]string{`"error`, `"extensions"`, `"ok"`, `"data"`} {
+	for _, key := range [...]string{`"error`, `"extensions"`, `"Response"`, `"ok"`, `"data"`} {
 		if after, ok := bytes.CutPrefix(rest, []byte(key)); ok {
 			value := bytes.TrimLeft(after, " \t\r\n:")
+			if key == `"Response"` { // Tencent Cloud
+				value, ok = bytes.CutPrefix(value, []byte("{"))
+				return ok && bytes.HasPrefix(bytes.TrimLeft(value, " \t\r\n"), []byte(`"Error"`))
+			}
 			return key != `"data"` && key != `"ok"` || len(value) > 0 && (value[0] == 'n' || value[0] == 'f') // null, false
 		}
 	}
@@ -118,6 +122,8 @@ type detail struct {
 
 	perDay  bool // it names a daily limit of Google
 	spoken  bool // a message is about a refusal because of the rate
+	daily   bool // the same, because of a limit per day or longer
+	fault   bool // XML-RPC reports a fault
 	refused bool // errors without a result, as GraphQL returns with status 200
 	says429 bool // a number in the body is the status 429
 }
@@ -155,6 +161,9 @@ func untilMidnight(base time.Time, zone *time.Location) (time.Duration, bool) {
 // daily reports whether the message or the details mention a daily amount. Bedrock only has a text, "Too many tokens per day", as
 // does OpenAI: "Rate limit reached for gpt-4o on requests per day (RPD)".
 func daily(code string, d *detail) bool {
+	if d.daily {
+		return true
+	}
 	_, known := awsVerdict(code)
 	if known = known || code == openAIRate || code == anthropicRate || code == "too_many_requests"; known && strings.Contains(strings.ToLower(d.message), "per day") {
 		return true
@@ -173,6 +182,9 @@ func readDetail(r *Response) detail {
 	d.add(queryErrorCode(first(r.Header, "X-Amzn-Query-Error")))
 	d.add(bareAWSCode(first(r.Header, "X-Amzn-Errortype")))
 	d.add(first(r.Header, "X-Mashery-Error-Code"))
+	if code := first(r.Header, "X-Ms-Error-Code"); decides(code) { // the only code of a HEAD
+		d.add(code)
+	}
 	if len(r.Body) == 0 || r.Method == http.MethodHead {
 		return d
 	}
@@ -227,7 +239,7 @@ func withoutTags(page string) string {
 func (d *detail) readText(message string, base time.Time) {
 	message = lower(message)
 	d.words, _, d.hasWords = messageWait(message, base)
-	d.spoken = saysThrottled(message)
+	d.spoken, d.daily = saysThrottled(message)
 }
 
 // errorInside finds the error that S3 sends instead of a result after it has already sent 200.
@@ -249,7 +261,14 @@ func errorInside(r *Response) (d detail, ok bool) {
 		if !mayHide(r.Method) {
 			return d, false
 		}
-		if root, _ := d.readXML(body, r.base()); root != "Error" {
+		switch root, text := d.readXML(body, r.base()); {
+		case root == "Error":
+		case root == "methodResponse" && d.fault: // XML-RPC, as PyPI throttles
+			if d.readText(text, r.base()); !d.spoken {
+				return d, false
+			}
+			d.add("429")
+		default:
 			return d, false
 		}
 	default:

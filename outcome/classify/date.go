@@ -119,7 +119,10 @@ func (d *dateParts) clock(w string) bool {
 	}
 	was := d.timed
 	d.timed = true
-	return !was && !p.bad && p.rest == "" && d.hour <= 24 && d.minute < 60 && d.second <= 60
+	if p.rest != "" && (p.rest[0] == '+' || p.rest[0] == '-') && !d.zone(p.rest) { // 12:00:04+0000
+		return false
+	}
+	return !was && !p.bad && (p.rest == "" || d.zoned) && d.hour <= 24 && d.minute < 60 && d.second <= 60
 }
 
 // westOf are the zones of RFC 822, in hours behind UTC.
@@ -127,7 +130,7 @@ var westOf = map[string]time.Duration{"EST": 5, "EDT": 4, "CST": 6, "CDT": 5, "M
 
 func (d *dateParts) zone(w string) bool {
 	if d.zoned {
-		return false
+		return isUTC(w) // its name
 	}
 	d.zoned = true
 	if west, ok := westOf[strings.ToUpper(w)]; ok {

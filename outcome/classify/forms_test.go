@@ -17,7 +17,7 @@ import (
 // TestFormsOfAWait reads a wait of four seconds in every form, in every place for a value.
 func TestFormsOfAWait(t *testing.T) {
 	for _, v := range []string{
-		"4", "4.0", "+4", " 4 ", `"4"`, `'4'`, `" 4 "`, "4;comment", "4.000", "0.4e1", "4s", "4S", "4 s", "4sec", "4 secs", "4 seconds", "4 Seconds", "4.0s", `"4s"`, "4000ms", "4000 milliseconds",
+		"4", "4.0", "+4", " 4 ", "4 (a comment)", "20 Nov 2026 12:00:04+0000", "2026-Nov-20 12:00:04+0000 UTC", `"4"`, `'4'`, `" 4 "`, "4;comment", "4.000", "0.4e1", "4s", "4S", "4 s", "4sec", "4 secs", "4 seconds", "4 Seconds", "4.0s", `"4s"`, "4000ms", "4000 milliseconds",
 		"4000000us", "4000000µs", "0m4s", "0h0m4s", "0 minutes and 4 seconds", "0 minutes, 4 seconds", "3s1000ms", "4, 3", "3, 4", "4,4",
 		"PT4S", "pt4s", "PT4.0S", "PT4,0S", "PT0M4S", "P0DT4S", "P0Y0M0DT0H0M4S", `"PT4S"`, "00:00:04", "0:00:04", "00:00:04.000", "0.00:00:04",
 		"1795176004", "1795176004.0", "1795176004000", "1795176004000.0", "1795176004000000", "1795176004000000000", `"1795176004"`, "1.795176004e9",
@@ -105,6 +105,7 @@ func TestWaitsInMessages(t *testing.T) {
 		"Rate limit will reset in: 363":                                                                           363 * time.Second,
 		"Please wait at least another 4 seconds":                                                                  4 * time.Second,
 		"Please wait a minute before you retry":                                                                   time.Minute,
+		"You can access API after 2026-Nov-20 12:00:04+0000 UTC":                                                  4 * time.Second,
 		"Try again in an hour":                                                                                    time.Hour,
 		"Limited until 2026-11-20 12:00:04 UTC.":                                                                  4 * time.Second,
 		"Limited until Fri, 20 Nov 2026 12:00:04 GMT":                                                             4 * time.Second,
@@ -171,9 +172,28 @@ func TestThrottlesOfAPIs(t *testing.T) {
 		{name: "Google Cloud Code, of a day", status: 429, body: `[{"error":{"code":429,"message":"Quota exceeded for quota metric 'Gemini 2.5 Pro Requests'","errors":[{"domain":"global","reason":"rateLimitExceeded"}],"status":"RESOURCE_EXHAUSTED","details":[{"reason":"RATE_LIMIT_EXCEEDED","metadata":{"quota_limit":"Gemini25ProRequestsPerDay"}}]}}]`, want: after(quota(throttle("RESOURCE_EXHAUSTED")), 20*time.Hour)},
 		{name: "Hugging Face", status: 429, header: headers(`RateLimit: "api";r=0;t=55`, `RateLimit-Policy: "fixed window";"api";q=500;w=300`), want: limits(hinted("429", 55*time.Second), outcome.Level{Name: "api", Reset: 55 * time.Second})},
 		{name: "PayPal", status: 429, body: `{"name":"RATE_LIMIT_REACHED","message":"Too many requests. Blocked due to rate limiting."}`, want: throttle("RATE_LIMIT_REACHED")},
-		{name: "Zoom", status: 429, header: headers("Retry-After: 2026-11-21T00:00:00Z"), body: `{"code":429,"message":"You have reached the maximum daily rate limit for this API."}`, want: hinted("429", 12*time.Hour)},
+		{name: "Zoom", status: 429, header: headers("Retry-After: 2026-11-21T00:00:00Z"), body: `{"code":429,"message":"You have reached the maximum daily rate limit for this API."}`, want: after(quota(throttle("429")), 12*time.Hour)},
 		{name: "Stack Exchange", status: 400, body: `{"error_id":502,"error_message":"too many requests from this IP, more requests available in 17524 seconds","error_name":"throttle_violation"}`, want: hinted("throttle_violation", 17524*time.Second)},
 		{name: "Kong, a day", status: 429, header: headers("X-RateLimit-Limit-Day: 1000", "X-RateLimit-Remaining-Day: 0", "Retry-After: 60"), want: limits(after(quota(throttle("429")), time.Minute), outcome.Level{Name: "day", Limit: 1000, Window: day})},
+		{name: "RapidAPI, a month, in seconds", status: 429, header: headers("X-RateLimit-Requests-Limit: 500", "X-RateLimit-Requests-Remaining: 0", "X-RateLimit-Requests-Reset: 86400"), body: `{"message":"You have exceeded the MONTHLY quota for Requests on your current plan, BASIC."}`,
+			want: limits(after(quota(throttle("429")), day), outcome.Level{Name: "requests", Limit: 500, Reset: day})},
+		{name: "a quota next to the limit of a second", status: 429, header: headers("X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 1"), body: `{"message":"You have reached your daily limit."}`,
+			want: limits(quota(throttle("429")), outcome.Level{Reset: time.Second})},
+		{name: "Azure API Management, a quota", status: 403, body: `{"statusCode":403,"message":"Out of call volume quota. Quota will be replenished in 11:40:41."}`, want: after(quota(throttle("403")), 11*time.Hour+40*time.Minute+41*time.Second)},
+		{name: "Azure Storage, HEAD", method: "HEAD", status: 503, header: headers("x-ms-error-code: ServerBusy"), want: throttle("ServerBusy")},
+		{name: "Azure Storage, another code", method: "HEAD", status: 404, header: headers("x-ms-error-code: BlobNotFound"), want: reject("404")},
+		{name: "Amazon's Selling Partner API, of a second", status: 429, body: `{"errors":[{"code":"QuotaExceeded","message":"You exceeded your quota for the requested resource.","details":""}]}`, want: throttle("429")},
+		{name: "Azure, of cores", status: 409, body: `{"error":{"code":"QuotaExceeded","message":"Operation results in exceeding approved cores quota."}}`, want: reject("QuotaExceeded")},
+		{name: "Alibaba Cloud", status: 400, body: `{"Code":"Throttling.User","Message":"Request was denied due to user flow control."}`, want: throttle("Throttling.User")},
+		{name: "Alibaba Cloud, a refusal", status: 400, body: `{"Code":"InvalidParameter.Throttling","Message":"m"}`, want: reject("InvalidParameter.Throttling")},
+		{name: "ACME", status: 403, header: headers("Content-Type: application/problem+json"), body: `{"type":"urn:ietf:params:acme:error:rateLimited","detail":"m","status":403}`, want: throttle("rateLimited")},
+		{name: "a problem with a quota of any length", status: 429, header: headers("Content-Type: application/problem+json"), body: `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded"}`, want: throttle("429")},
+		{name: "Salesforce in SOAP", status: 500, header: headers("Content-Type: text/xml"), body: `<soapenv:Envelope><soapenv:Body><soapenv:Fault><faultcode>sf:REQUEST_LIMIT_EXCEEDED</faultcode></soapenv:Fault></soapenv:Body></soapenv:Envelope>`, want: throttle("REQUEST_LIMIT_EXCEEDED")},
+		{name: "PyPI in XML-RPC", status: 200, header: headers("Content-Type: text/xml"), body: `<methodResponse><fault><value><string>HTTPTooManyRequests: there were too many requests by the client. Limit may reset in 4 seconds.</string></value></fault></methodResponse>`, want: hinted("429", 4*time.Second)},
+		{name: "XML-RPC with a result", status: 200, header: headers("Content-Type: text/xml"), body: `<methodResponse><params><value><string>There were too many requests. Reset in 4 seconds.</string></value></params></methodResponse>`, want: ok()},
+		{name: "Tencent Cloud", status: 200, header: headers("Content-Type: application/json"), body: `{"Response":{"Error":{"Code":"RequestLimitExceeded.Uin","Message":"m"},"RequestId":"r"}}`, want: throttle("RequestLimitExceeded.Uin")},
+		{name: "Tencent Cloud, a refusal", status: 200, header: headers("Content-Type: application/json"), body: `{"Response":{"Error":{"Code":"InvalidParameter","Message":"m"},"RequestId":"r"}}`, want: ok()},
+		{name: "Vimeo, a vague message", status: 429, header: headers("X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 4"), body: `{"error":"Too many API requests. Wait an hour or so, then try again."}`, want: limits(hinted("429", 4*time.Second), outcome.Level{Reset: 4 * time.Second})},
 		{name: "a rejected call says no throttle", status: 404, body: `{"message":"Too many requests are made for this. Not found."}`, want: reject("404")},
 	})
 }
@@ -232,7 +252,7 @@ func TestNeedsStart(t *testing.T) {
 	}
 	for start, want := range map[string]bool{
 		`{"errors":[`: true, " {\n  \"errors\": [": true, `{"error":"`: true, `{"error_code":`: true, `{"data":null,`: true, `{ "data" : null,`: true, `{"extensions":{`: true, `{"ok":false,`: true,
-		`{"data":{`: false, `{"ok":true`: false, `[{"errors":`: true, `[1`: false, `{"id":1`: false, ``: false, `{`: false, `"errors"`: false, `{"data":`: false,
+		`{"data":{`: false, `{"ok":true`: false, `[{"errors":`: true, `{"Response":{"Error":{`: true, `{"Response":{"Total":1`: false, `[1`: false, `{"id":1`: false, ``: false, `{`: false, `"errors"`: false, `{"data":`: false,
 	} {
 		if got := Starts([]byte(start)); got != want {
 			t.Errorf("%s: %v", start, got)

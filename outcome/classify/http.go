@@ -2,6 +2,7 @@ package classify
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -64,7 +65,10 @@ func failure(r *Response, d detail) outcome.Outcome {
 	if !o.Hint.Said {
 		o.Hint.After, o.Hint.Said = bodyWait(v, &d, base)
 	}
-	if !o.Hint.Said && throttled && !v.quota {
+	if !o.Hint.Said && throttled {
+		if v.quota { // what is used up for minutes is another limit
+			levels = slices.DeleteFunc(slices.Clone(levels), func(l outcome.Level) bool { return !usedUpForLong(l) })
+		}
 		o.Hint.After, o.Hint.Said = exhausted(levels, full)
 	}
 	if !o.Hint.Said && throttled && !v.quota {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // readJSON collects the error in a JSON text, by the paths and keys of the Table. The body may be truncated anywhere.
@@ -52,6 +54,7 @@ type jsonFacts struct {
 	headers http.Header // received and passed on by a gateway
 
 	spoken  bool // a message is about a refusal because of the rate
+	daily   bool // the same, because of a limit per day or longer
 	perDay  bool // google.rpc.QuotaFailure or YouTube names a limit per day
 	meta    bool // Meta's error
 	errors  bool // there are errors, as in GraphQL
@@ -139,8 +142,12 @@ func (f *jsonFacts) number(path []byte, v string) {
 }
 
 func (f *jsonFacts) text(path []byte, v string) {
-	if i, ok := codePaths[string(path)]; ok && v != "" && (i < anyCodes || decides(v)) {
-		f.code(i, path, v)
+	code := v
+	if string(path) == "type" {
+		code = problem(v)
+	}
+	if i, ok := codePaths[string(path)]; ok && code != "" && (i < anyCodes || decides(code)) {
+		f.code(i, path, code)
 	}
 	switch string(path) {
 	case "error.fbtrace_id":
@@ -159,10 +166,24 @@ func (f *jsonFacts) text(path []byte, v string) {
 		return
 	}
 	v = lower(v)
-	f.spoken = f.spoken || saysThrottled(v)
+	said, daily := saysThrottled(v)
+	f.spoken, f.daily = f.spoken || said, f.daily || daily
 	if wait, lead, ok := messageWait(v, f.base); ok && (f.lead < 0 || lead < f.lead || lead == f.lead && wait > f.leadFor) {
 		f.lead, f.leadFor = lead, wait
 	}
+}
+
+// problem returns the code in a type. Of a URI, it is the last part if that is a throttle, as in
+// urn:ietf:params:acme:error:rateLimited. RFC 9457 names the types of problems with URIs. Their quotas need not be per day.
+func problem(uri string) string {
+	i := strings.LastIndexAny(uri, "/:#")
+	if i < 0 {
+		return uri
+	}
+	if v, ok := codeVerdict(uri[i+1:]); ok && v.class == outcome.Throttled && !v.quota {
+		return uri[i+1:]
+	}
+	return ""
 }
 
 // code keeps the first code of a path, or the first that determines the class.
@@ -227,7 +248,7 @@ func (d *detail) take(f *jsonFacts) {
 	d.message = cmp.Or(f.messages[:]...)
 	d.perDay = f.perDay || slices.Contains(d.codes, "dailyLimitExceeded") || slices.Contains(d.codes, "dailyLimitExceededUnreg")
 	d.says429 = f.says429
-	d.spoken, d.refused = f.spoken, f.errors && !f.data
+	d.spoken, d.daily, d.refused = f.spoken, f.daily, f.errors && !f.data
 	if wait, ok := f.cost(); ok {
 		f.waits(jsonPaths["extensions.cost.throttleStatus"], wait)
 	}
@@ -271,6 +292,8 @@ func (w *walker) step(t json.Token) {
 			w.facts.data = true
 		case "errors", "error", "error_code", "error_message":
 			w.facts.errors = true
+		case "Response":
+			w.facts.errors = w.facts.errors || bytes.HasPrefix(path, []byte("Response.Error."))
 		}
 	}
 	switch t := t.(type) {

@@ -60,9 +60,9 @@ func spokenWait(text string, r *Row, base time.Time) (time.Duration, bool) {
 	}
 	for _, one := range [...]string{"a ", "an ", "one "} {
 		if after, ok := strings.CutPrefix(text, one); ok {
-			word, _ := leadingWord(after)
+			word, rest := leadingWord(after)
 			unit := unitOf(word)
-			return unit, unit > 0
+			return unit, unit > 0 && !strings.HasPrefix(rest, " or so") // Vimeo, next to the exact reset
 		}
 	}
 	if text == "" {
@@ -90,6 +90,9 @@ func spokenWait(text string, r *Row, base time.Time) (time.Duration, bool) {
 	if d, ok := spokenInstant(text, end, base); ok {
 		return d, true
 	}
+	if d, ok := spokenDate(text, base); ok {
+		return d, true
+	}
 	n, rest, ok := leadingNumber(text)
 	if !ok || !endsValue(rest) {
 		return 0, false
@@ -104,7 +107,7 @@ func wordEnd(text string) int {
 	return len(text)
 }
 
-// spokenDate parses a date that begins with a weekday or the name of a month: its longest form, of up to eight words.
+// spokenDate parses a date with the name of a month: its longest form, of up to eight words.
 func spokenDate(text string, base time.Time) (time.Duration, bool) {
 	var ends [8]int
 	n, end := 0, 0
@@ -113,7 +116,7 @@ func spokenDate(text string, base time.Time) (time.Duration, bool) {
 		ends[n] = end
 		n++
 	}
-	for n--; n >= 3; n-- {
+	for n--; n >= 1; n-- {
 		if t, ok := httpDate(strings.TrimRight(text[:ends[n]], " .,;!)\"'")); ok {
 			return until(t, base)
 		}
@@ -164,18 +167,18 @@ func endsValue(rest string) bool {
 }
 
 // saysThrottled reports whether a lower-case message is about a call that was refused because of the rate: a sentence contains
-// the words, and does not negate them or refer to other calls.
-func saysThrottled(message string) bool {
+// the words, and does not negate them or refer to other calls. quota means that the rate is per day or longer.
+func saysThrottled(message string) (said, quota bool) {
 	for rest := message; rest != ""; {
 		var sentence string
 		sentence, rest = cutSentence(rest)
-		for _, parts := range throttleWords {
-			if claims(sentence, parts, 0) {
-				return true
+		for _, p := range throttleWords {
+			if (!said || p.quota) && claims(sentence, p.parts, 0) {
+				said, quota = true, quota || p.quota
 			}
 		}
 	}
-	return false
+	return said, quota
 }
 
 func cutSentence(text string) (sentence, rest string) {

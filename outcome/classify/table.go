@@ -113,6 +113,7 @@ var Table = [...]Row{
 	{Header, "X-Ratelimit-Remaining", Remaining, "x-ratelimit", 0, "the same; Reddit: a fraction", "kemitche in old.reddit.com/r/redditdev/comments/1yxrp7", "2014-02", "0.0", "0"},
 	{Header, "X-Ratelimit-Reset-After", Reset, "x-ratelimit", sec, "Discord: seconds with a fraction", "discord/discord-api-docs#1064; DSharpPlus/DSharpPlus#580", "2020-05", "4.25", "4.25s"},
 	{Header, "X-Ratelimit-Reset", Reset, "x-ratelimit", sec, "GitHub, Discord, Sentry: the epoch; Reddit, Datadog, Together: seconds; Mailgun: milliseconds of the epoch; Jira: ISO 8601", "docs.github.com; port-labs/ocean#2384 (Jira); togethercomputer/skills#61", "2026-07", "2026-11-20T12:01Z", "1m"},
+	{Header, "X-Ratelimit-Next", Reset, "x-ratelimit", sec, "Akamai: an instant", "techdocs.akamai.com/developer/docs/rate-limiting", "2026-11", "2026-11-20T12:00:04.000Z", "4s"},
 	{Header, "X-Ratelimit-Period", Window, "x-ratelimit", sec, "Datadog", "docs.datadoghq.com/api/latest/rate-limits", "2026-11", "60", "1m"},
 	{Header, "X-Ratelimit-Interval-Seconds", Window, "x-ratelimit", sec, "Jira and Confluence Data Center", "confluence.atlassian.com/doc/_ratelimiting_httpheaders-992678779.html", "2020-02", "60", "1m"},
 
@@ -153,7 +154,7 @@ var Table = [...]Row{
 	{Header, "X-Rate-Limit-Reset-Tokens", Full, "azure tokens", sec, "Azure OpenAI", "the same", "2026-11", "4", "4s"},
 	{Header, "X-Ratelimit-Requests-Limit", Limit, "linear requests", 0, "Linear", "mre/rate-limits#8", "2023-09", "1500", "1500"},
 	{Header, "X-Ratelimit-Requests-Remaining", Remaining, "linear requests", 0, "Linear", "the same", "2023-09", "0", "0"},
-	{Header, "X-Ratelimit-Requests-Reset", Reset, "linear requests", ms, "Linear: milliseconds of the epoch", "the same", "2023-09", "1795176004000", "4s"},
+	{Header, "X-Ratelimit-Requests-Reset", Reset, "linear requests", sec, "RapidAPI: seconds; Linear: milliseconds of the epoch", "docs.rapidapi.com/docs/response-headers; the same", "2026-11", "4", "4s"},
 	{Header, "X-Ratelimit-Complexity-Limit", Limit, "linear complexity", 0, "Linear", "the same", "2023-09", "3000000", "3000000"},
 	{Header, "X-Ratelimit-Complexity-Remaining", Remaining, "linear complexity", 0, "Linear", "the same", "2023-09", "0", "0"},
 	{Header, "X-Ratelimit-Complexity-Reset", Reset, "linear complexity", ms, "Linear: milliseconds of the epoch", "the same", "2023-09", "1795176004000", "4s"},
@@ -247,6 +248,8 @@ var Table = [...]Row{
 	{JSON, "limit.reset", Wait, "", sec, "Vercel (`error.limit.reset`): the epoch", "vercel.com/docs/rest-api/errors", "2026-11", "1795176004", "4s"},
 	{JSON, "error.limit.reset", Wait, "", sec, "Vercel: the epoch", "the same", "2026-11", "1795176004", "4s"},
 	{JSON, "*.backoff", Wait, "", sec, "Stack Exchange", "api.stackexchange.com/docs/throttle; lucjon/Py-StackExchange#48", "2016-03", "4", "4s"},
+	{JSON, "*.backoff_seconds", Wait, "", sec, "Infura (JSON-RPC)", "docs.infura.io: rate limits, `error.data.rate`", "2026-11", "4", "4s"},
+	{JSON, "*.next_access_time", Wait, "", sec, "WSO2", "wso2/product-apim#1654", "2017-10", "2026-Nov-20 12:00:04+0000 UTC", "4s"},
 	{JSON, "*.estimated_time_to_regain_access", Wait, "", mins, "Meta Graph (in X-Business-Use-Case-Usage, a header of JSON): minutes", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "4", "4m"},
 	{JSON, "error.metadata.headers.X-RateLimit-Reset", Wait, "", sec, "OpenRouter: headers of the provider, read as headers (milliseconds of the epoch)", "openrouter.ai/docs/api-reference/limits; immersive-translate/immersive-translate#2725", "2026-11", "1795176004000", "4s"},
 	{JSON, "extensions.cost.throttleStatus", Wait, "", sec, "Shopify GraphQL: (requestedQueryCost - currentlyAvailable) / restoreRate", "gist lacom/56e3834834e250270062583f425274b9; community.shopify.com/t/8456", "2023-10", `{"extensions":{"cost":{"requestedQueryCost":266,"throttleStatus":{"currentlyAvailable":66,"restoreRate":50}}}}`, "4s"},
@@ -255,6 +258,10 @@ var Table = [...]Row{
 	{Message, "try again in", Wait, "", sec, "OpenAI, Groq, Zulip, Reddit", "danielmiessler/Fabric#364; zulip/zulip#4831; praw-dev/praw#1954", "2023-05", "1m2.5s", "1m2.5s"},
 	{Message, "again in", Wait, "", sec, "many", "*ours*: as the row above", "2026-11", "4 seconds", "4s"},
 	{Message, "again after", Wait, "", sec, "many", "wso2/product-apim#1654 has the time in words; these are *ours*", "2017-10", "4 seconds", "4s"},
+	{Message, "access api after", Wait, "", sec, "WSO2: an instant", "wso2/product-apim#1654", "2017-10", "2026-Nov-20 12:00:04+0000 UTC", "4s"},
+	{Message, "request this after", Wait, "", sec, "Supabase", "supabase/auth, `over_email_send_rate_limit`", "2026-11", "4 seconds", "4s"},
+	{Message, "replenished in", Wait, "", sec, "Azure API Management (403)", "learn.microsoft.com/azure/api-management/quota-policy", "2026-11", "00:00:04", "4s"},
+	{Message, "timed out for", Wait, "", sec, "Stability AI", "platform.stability.ai/docs/api-reference", "2026-11", "60 seconds", "1m"},
 	{Message, "try after", Wait, "", sec, "many", "*ours*: as the row above", "2026-11", "4 seconds", "4s"},
 	{Message, "retry after ms", Wait, "", ms, "many, as `retry_after_ms`", "*ours*: the name says it", "2026-11", "4000", "4s"},
 	{Message, "retry after seconds", Wait, "", sec, "many, as `retry_after_seconds`", "*ours*: the name says it", "2026-11", "4", "4s"},
@@ -283,6 +290,7 @@ var Table = [...]Row{
 	{JSON, "response.error.code", Names, "", 0, "OpenAI (`response.failed`)", "platform.openai.com/docs/api-reference/responses-streaming", "2026-11", "rate_limit_exceeded", "rate_limit_exceeded"},
 	{JSON, "code", Names, "", 0, "AWS, Notion, Plaid", "Smithy, restJson1; developers.notion.com/reference/status-codes", "2026-11", "rate_limited", "rate_limited"},
 	{JSON, "Code", Names, "", 0, "AWS", "Smithy, restJson1", "2026-11", "Throttling", "Throttling"},
+	{JSON, "Response.Error.Code", Names, "", 0, "Tencent Cloud, with status 200", "cloud.tencent.com/document/api/213/15694", "2026-11", "RequestLimitExceeded", "RequestLimitExceeded"},
 	{JSON, "error", Names, "", 0, "Slack, Trello, Spotify", "docs.slack.dev/apis/web-api/rate-limits", "2026-11", "ratelimited", "ratelimited"},
 	{JSON, "error.errors.reason", Known, "", 0, "Google Workspace, YouTube, Drive, Gmail, Calendar, BigQuery", "stackoverflow.com/questions/59655238", "2020-01", "userRateLimitExceeded", "userRateLimitExceeded"},
 	{JSON, "error.details.reason", Known, "", 0, "Google (ErrorInfo)", "google-gemini/gemini-cli#10925", "2025-10", "RATE_LIMIT_EXCEEDED", "RATE_LIMIT_EXCEEDED"},
@@ -333,6 +341,8 @@ var Table = [...]Row{
 	{Code, "concurrentLimitExceeded", Throttles, "", 0, "Google (403)", "cloud.google.com/storage/docs/json_api/v1/status-codes", "2026-11", "concurrentLimitExceeded", "throttled"},
 	{Code, "servingLimitExceeded", Throttles, "", 0, "Google (403)", "the same", "2026-11", "servingLimitExceeded", "throttled"},
 	{Code, "TOO_MANY_REQUESTS", Throttles, "", 0, "Azure, Kubernetes, Dropbox, GraphQL", "learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling", "2026-11", "TooManyRequests", "throttled"},
+	{Code, "ServerBusy", Throttles, "", 0, "Azure Storage (503)", "learn.microsoft.com/rest/api/storageservices/common-rest-api-error-codes", "2026-11", "ServerBusy", "throttled"},
+	{Code, "ApplicationThrottled", Throttles, "", 0, "Exchange", "learn.microsoft.com/graph/throttling-limits", "2026-11", "ApplicationThrottled", "throttled"},
 	{Code, "REQUEST_LIMIT_EXCEEDED", Throttles, "", 0, "Salesforce (403)", "developer.salesforce.com/docs/atlas.en-us.api_rest.meta/api_rest/errorcodes.htm", "2026-11", "REQUEST_LIMIT_EXCEEDED", "throttled"},
 	{Code, "HOURLY_APIINVOCATION_LIMIT_EXCEEDED", Throttles, "", 0, "DocuSign (400)", "documentation of DocuSign; peopledoc/django-docusign#95 has the message", "2026-11", "HOURLY_APIINVOCATION_LIMIT_EXCEEDED", "throttled"},
 	{Code, "BURST_APIINVOCATION_LIMIT_EXCEEDED", Throttles, "", 0, "DocuSign (400)", "the same", "2026-11", "BURST_APIINVOCATION_LIMIT_EXCEEDED", "throttled"},
@@ -354,6 +364,7 @@ var Table = [...]Row{
 	{Code, "OAuthException:80007", Throttles, "", 0, "WhatsApp Business", "developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes", "2026-11", "OAuthException:80007", "throttled"},
 	{Code, "OAuthException:130429", Throttles, "", 0, "WhatsApp Business", "the same", "2026-11", "OAuthException:130429", "throttled"},
 	{Code, "quotaExceeded", Quota, "", 0, "Google: YouTube, BigQuery (403)", "developers.google.com/youtube/v3/docs/errors", "2026-11", "quotaExceeded", "quota"},
+	{Code, "ACCESS_LIMIT_REACHED", Quota, "", 0, "Yelp: the quota of a day", "Yelp/yelp-fusion#388", "2026-01", "ACCESS_LIMIT_REACHED", "quota"},
 	{Code, "dailyLimitExceeded", Quota, "", 0, "Google Workspace (403): to the next midnight in California", "stackoverflow.com/questions/59655238; developers.google.com/workspace/drive/api/guides/handle-errors", "2020-01", "dailyLimitExceeded", "quota"},
 	{Code, "dailyLimitExceededUnreg", Quota, "", 0, "Google (403), without a key", "developers.google.com/webmaster-tools/v1/errors", "2026-11", "dailyLimitExceededUnreg", "quota"},
 	{Code, "sharingRateLimitExceeded", Quota, "", 0, "Google Drive (403): of a day", "the same", "2026-11", "sharingRateLimitExceeded", "quota"},
@@ -379,6 +390,13 @@ var Table = [...]Row{
 	{Words, "quota exceeded for quota metric", Throttles, "", 0, "Google (403)", "GAM-team/got-your-back#309", "2021-03", "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute per user'", "throttled"},
 	{Words, "doing that too much", Throttles, "", 0, "Reddit", "praw-dev/praw#1954", "2023-05", "you are doing that too much. try again in 9 minutes.", "throttled"},
 	{Words, "doing that a lot", Throttles, "", 0, "Reddit", "the same", "2023-05", "Looks like you've been doing that a lot. Take a break for 9 minutes before trying again.", "throttled"},
+	{Words, "out of call volume quota", Quota, "", 0, "Azure API Management (403)", "learn.microsoft.com/azure/api-management/quota-policy", "2026-11", "Out of call volume quota. Quota will be replenished in 11:40:41.", "quota"},
+	{Words, "reached your daily limit", Quota, "", 0, "HubSpot", "developers.hubspot.com", "2026-11", "You have reached your daily limit.", "quota"},
+	{Words, "maximum daily rate limit", Quota, "", 0, "Zoom", "developers.zoom.us/docs/api/rate-limits", "2026-11", "You have reached the maximum daily rate limit for this API.", "quota"},
+	{Words, "day limit…reached", Quota, "", 0, "LinkedIn", "learn.microsoft.com/linkedin/shared/api-guide/concepts/rate-limits", "2026-11", "Resource level throttle DAY limit for calls to this resource is reached.", "quota"},
+	{Words, "exceeded the daily quota", Quota, "", 0, "RapidAPI", "docs.rapidapi.com/docs/api-pricing", "2026-11", "You have exceeded the DAILY quota for Requests on your current plan, BASIC.", "quota"},
+	{Words, "exceeded the monthly quota", Quota, "", 0, "RapidAPI", "the same", "2026-11", "You have exceeded the MONTHLY quota for Requests on your current plan, BASIC.", "quota"},
+	{Words, "exceeded calls per month", Quota, "", 0, "WeatherAPI (403)", "weatherapi.com/docs", "2026-11", "API key has exceeded calls per month quota.", "quota"},
 }
 
 // structured is the group of RateLimit and RateLimit-Policy, which are structured fields; see structured.go.
@@ -386,6 +404,12 @@ const structured = "structured"
 
 // unified is Anthropic's name for the combined limits of a subscription.
 const unified = "unified"
+
+// A phrase is the parts that a message must contain, in this order.
+type phrase struct {
+	parts []string
+	quota bool
+}
 
 // Indexes, built once from the table.
 var (
@@ -400,7 +424,7 @@ var (
 	codePaths     map[string]int     // a path to the index of its code in order of precedence
 	anyCodes      int                // how many of them may contain unknown codes
 	messageLeads  []*Row             //
-	throttleWords [][]string         // parts that a message must contain
+	throttleWords []phrase           //
 	throttleCodes map[string]verdict // by folded code
 )
 
@@ -445,7 +469,7 @@ func init() {
 		case r.Place == Message:
 			messageLeads = append(messageLeads, r)
 		case r.Place == Words:
-			throttleWords = append(throttleWords, strings.Split(r.Name, "…"))
+			throttleWords = append(throttleWords, phrase{strings.Split(r.Name, "…"), r.Means == Quota})
 		case r.Place == Code:
 			throttleCodes[fold(r.Name)] = verdict{class: outcome.Throttled, undone: true, quota: r.Means == Quota}
 		}

@@ -94,7 +94,7 @@ func TestTable(t *testing.T) {
 				}
 			case Words:
 				for _, body := range []string{nested("message", r.Example), r.Example, "<html><title>" + r.Example + "</title></html>"} {
-					if o := HTTP(Response{Status: 403, Body: []byte(body), Now: now}); o.Class != outcome.Throttled || !o.Undone {
+					if o := HTTP(Response{Status: 403, Body: []byte(body), Now: now}); o.Class != outcome.Throttled || !o.Undone || o.Hint.Quota != (r.Means == Quota) {
 						t.Errorf("%s: %+v", body, o)
 					}
 					if o := HTTP(Response{Status: 404, Body: []byte(body), Now: now}); o.Class != outcome.Rejected {
@@ -186,7 +186,7 @@ var sections = []section{
 	}},
 	{"Waits in JSON bodies", "weir reads these fields if no header contains a wait. `*.` matches any depth. Keys after `*.` match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays. weir reads `retry_after: {\"seconds\": 4}` as `retry_after_seconds`. Elements and attributes of XML also match.", true, func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
 	{"Waits in messages", "weir reads these messages if no field contains a wait. It looks for the words followed by the value, in any string of a JSON body, in text, and in HTML pages with status 403, 420 and 429. A number without a unit is in seconds.", true, func(r *Row) bool { return r.Place == Message }},
-	{"Fields with codes", "weir uses the first of these fields that has a code. In *known* fields, a code counts only if it is listed below or in [classification](classification.md).", true, func(r *Row) bool { return r.Means == Names || r.Means == Known }},
+	{"Fields with codes", "weir uses the first of these fields that has a code. From `error.errors.reason` on, a code counts only if it is listed below or in [classification](classification.md).", true, func(r *Row) bool { return r.Means == Names || r.Means == Known }},
 	{"Codes that are throttles", "These codes apply with status 400 and above, and with status 200 if the body has errors and no data. Case and separators are ignored. *quota*: a limit per day or longer is used up.", true, func(r *Row) bool { return r.Place == Code }},
 	{"Messages that are throttles", "These messages apply with status 403, if the body has no code. `…` matches any text.", true, func(r *Row) bool { return r.Place == Words }},
 }
@@ -229,10 +229,10 @@ func code(s string) string {
 func described(r *Row) string {
 	var notes []string
 	named := r.Means == Reset && strings.Contains(strings.ToLower(r.Name), "reset")
-	if !named && slices.Contains([]Meaning{Reset, Full, Window, Known, Quota}, r.Means) { // the other names are self-explanatory
-		notes = append(notes, strings.TrimSuffix(r.Means.String(), " code"))
+	if !named && slices.Contains([]Meaning{Reset, Full, Window, Quota}, r.Means) { // the other names are self-explanatory
+		notes = append(notes, r.Means.String())
 	}
-	if r.Unit > 0 && r.Unit != sec {
+	if r.Unit > 0 && r.Unit != sec && !regexp.MustCompile(`(?i)[-_ ](ms|msec|millis|milliseconds)$`).MatchString(r.Name) {
 		notes = append(notes, strings.TrimSuffix(strings.TrimSuffix(r.Unit.String(), "0s"), "0m"))
 	}
 	if len(notes) == 0 {

@@ -115,10 +115,10 @@ func oneWait(v string, unit time.Duration, base time.Time) (time.Duration, bool)
 	return 0, false
 }
 
-// bare removes spaces, parameters and quotes around a value.
+// bare removes spaces, parameters, comments and quotes around a value.
 func bare(v string) string {
 	v = strings.TrimSpace(v)
-	if i := strings.IndexByte(v, ';'); i >= 0 {
+	if i := strings.IndexAny(v, ";("); i >= 0 {
 		v = strings.TrimSpace(v[:i])
 	}
 	if n := len(v); n >= 2 && (v[0] == '"' || v[0] == '\'') && v[n-1] == v[0] {

@@ -1,6 +1,10 @@
 package classify
 
-import "github.com/seed1158cd35/weir/outcome"
+import (
+	"strings"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
 
 // vendorCodes are the error codes of other APIs, in their exact spelling.
 var vendorCodes = map[string]verdict{
@@ -57,11 +61,19 @@ func pick(codes []string) (code string, v verdict, known bool) {
 }
 
 func codeVerdict(code string) (verdict, bool) {
+	if code == "QuotaExceeded" { // in Amazon's Selling Partner API a rate per second, in Azure a number of resources
+		return verdict{}, false
+	}
 	if v, ok := vendorCodes[code]; ok {
 		return v, true
 	}
 	if v, ok := awsVerdict(code); ok {
 		return v, true
+	}
+	if general, _, ok := strings.Cut(code, "."); ok { // Throttling.User of Alibaba Cloud, RequestLimitExceeded.X of Tencent Cloud
+		if v, ok := awsVerdict(general); ok && v.class == outcome.Throttled {
+			return v, true
+		}
 	}
 	v, ok := throttleCodes[fold(code)]
 	return v, ok

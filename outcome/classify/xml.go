@@ -52,8 +52,11 @@ func (d *detail) readXML(body []byte, base time.Time) (root, text string) {
 // xmlText keeps the code and the message of the first error. A code elsewhere counts if it determines the class.
 func (d *detail) xmlText(open []string, text string) {
 	last := open[len(open)-1]
+	d.fault = d.fault || len(open) > 1 && open[1] == "fault"
 	inError := len(open) > 1 && open[len(open)-2] == "Error"
 	switch {
+	case last == "faultcode" && decides(text[strings.LastIndexByte(text, ':')+1:]): // of SOAP, with a prefix
+		d.add(text[strings.LastIndexByte(text, ':')+1:])
 	case len(d.codes) < maxCodes && (inError && last == "Code" || !inError && isCode(open) && decides(text)):
 		d.add(text)
 	case inError && last == "Message" && d.message == "":
