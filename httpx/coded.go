@@ -28,6 +28,9 @@ func newCoded(resp *http.Response) (c *coded, errors *classify.Stream) {
 	default:
 		return nil, nil
 	}
+	if t, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(t), "application/json") {
+		return nil, nil // nearly always one document
+	}
 	h := resp.Header.Clone()
 	h.Del("Content-Encoding")
 	if errors = classify.NewStream(h); errors == nil {

@@ -2,8 +2,10 @@ package httpx
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -35,6 +37,7 @@ type ending struct {
 	errors   *classify.Stream
 	coded    *coded // nil if the body is not encoded
 	left     int64  // remaining bytes; negative if unknown
+	part     int64  // bytes of the part of a file that are still missing; 0 if the response is not a part
 	reported atomic.Bool
 	probe    *probing // nil unless a breaker waits for the attempt
 }
@@ -76,12 +79,13 @@ func (b *probing) stop() {
 
 // hasBody reports whether a body follows the response's header.
 func hasBody(resp *http.Response) bool {
-	return resp.Body != nil && resp.Body != http.NoBody && resp.StatusCode != http.StatusSwitchingProtocols
+	return resp.Body != nil && (resp.Body != http.NoBody || partLength(resp) > 0) && resp.StatusCode != http.StatusSwitchingProtocols
 }
 
 // start reports the beginning of the response, and replaces its body by the ending.
 func (e *ending) start(s *sender, resp *http.Response, o outcome.Outcome) {
 	e.ReadCloser, e.resp, e.run, e.caller, e.head, e.left = resp.Body, resp, s.run, s.req.Context(), o, resp.ContentLength
+	e.part = partLength(resp)
 	if m, ok := resp.Body.(Meter); o.Class == outcome.OK && ok {
 		e.meter = m
 	} else if o.Class == outcome.OK {
@@ -110,6 +114,7 @@ func (e *ending) Read(p []byte) (int, error) {
 		}
 		e.run.ReportProgress()
 		e.left -= int64(n)
+		e.part = max(0, e.part-int64(n))
 	}
 	if e.meter == nil && (err != nil || n > 0 && e.left == 0 && len(e.resp.Trailer) == 0) {
 		e.report(err)
@@ -152,7 +157,7 @@ func (e *ending) outcome(err error) outcome.Outcome {
 		}
 	}
 	switch {
-	case broken:
+	case broken, whole && e.part > 0:
 		return outcome.Outcome{Class: outcome.Failed, Code: cutBody, Usage: e.head.Usage}
 	case err == io.EOF:
 		return e.trailed()
@@ -162,6 +167,23 @@ func (e *ending) outcome(err error) outcome.Outcome {
 		return e.broken(err)
 	}
 	return e.head
+}
+
+// partLength returns the number of bytes that a response with a part of a file announces, or 0. Its Content-Length may be that of a
+// shorter body, which a caller would append as the whole part.
+func partLength(resp *http.Response) int64 {
+	if resp.StatusCode != http.StatusPartialContent || resp.Uncompressed || resp.Request != nil && resp.Request.Method == http.MethodHead {
+		return 0
+	}
+	unit, part, _ := strings.Cut(resp.Header.Get("Content-Range"), " ")
+	part, _, _ = strings.Cut(part, "/")
+	from, to, _ := strings.Cut(part, "-")
+	first, err1 := strconv.ParseInt(from, 10, 64)
+	last, err2 := strconv.ParseInt(to, 10, 64)
+	if err := errors.Join(err1, err2); err != nil || !strings.EqualFold(unit, "bytes") || first < 0 || last < first {
+		return 0
+	}
+	return last - first + 1
 }
 
 // trailed returns the outcome of a complete response, from its trailers.

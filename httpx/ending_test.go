@@ -106,6 +106,11 @@ var brokenAnswers = []struct {
 	{"error event without a line end, with length", eventStream + "Content-Length: 24\r\n\r\nevent: error\ndata: gone\n", false},
 	{"frame of AWS that is cut", "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\nContent-Length: 15\r\n\r\n\x00\x00\x00\xc8\x00\x00\x00\x00\x00\x00\x00\x00abc", false},
 	{"gRPC-Web without a status", "HTTP/1.1 200 OK\r\nContent-Type: application/grpc-web+proto\r\nContent-Length: 8\r\n\r\n\x00\x00\x00\x00\x03abc", false},
+	{"part that is too short, with its length", "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 100-199/500\r\nContent-Length: 3\r\n\r\nabc", false},
+	{"part that is too short, in chunks", "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-3/*\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", false},
+	{"error as the last element", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[{\"a\":1},{\"error\":{\"code\":503,\"status\":\"UNAVAILABLE\"}}]", false},
+	{"error as the last value", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"result\":1}\n{\"error\":{\"code\":14}}", false},
+	{"part without a byte", "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 100-199/500\r\nContent-Length: 0\r\n\r\n", false},
 	{"error trailer that was not announced", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nGrpc-Status: 13\r\n\r\n", false},
 }
 
@@ -189,6 +194,13 @@ func TestWholeBodyIsASuccess(t *testing.T) {
 		encoded("gzip", "text/event-stream", gzipped(longText)), encoded("gzip", "text/event-stream", "data: not encoded\n\n"), encoded("br", "", "\x0b\x00\x80a\x03"),
 		encoded("gzip", "", gzipped(longText)[:400]), // only streams are decoded
 		"HTTP/1.1 206 Partial Content\r\nContent-Encoding: gzip\r\nContent-Range: bytes 0-399/900\r\nContent-Length: 400\r\n\r\n" + gzipped(longText)[:400],
+		"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 4-6/*\r\nContent-Length: 3\r\n\r\nabc",
+		"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 4-6/500\r\n\r\nabc",
+		"HTTP/1.1 206 Partial Content\r\nContent-Range: items 4-9/500\r\nContent-Length: 3\r\n\r\nabc",
+		"HTTP/1.1 206 Partial Content\r\nContent-Type: multipart/byteranges; boundary=b\r\nContent-Length: 5\r\n\r\n--b--",
+		"HTTP/1.1 200 OK\r\nContent-Range: bytes 0-99/100\r\nContent-Length: 3\r\n\r\nabc",
+		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[{\"error\":{\"code\":404,\"status\":\"NOT_FOUND\"}},{\"a\":1}]",
+		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"error\":{\"code\":404}}",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Error: none\r\nX-Status: 200\r\nX-Errors-Seen: 7\r\n\r\n",
 	} {
 		for _, reads := range []bool{true, false} {

@@ -21,7 +21,8 @@ const (
 
 // A Stream looks for an error in the body of a response that began as a success. In server-sent events it recognizes an event
 // "error" and an error object. In lines of JSON it recognizes an error object, and in an AWS event stream an exception. It
-// recognizes a status in the last frame of gRPC-Web, and an error in the last frame of Connect. Feed it the body while it passes.
+// recognizes a status in the last frame of gRPC-Web, an error in the last frame of Connect, and an error that is the last of several
+// JSON values. Feed it the body while it passes.
 // It keeps a few kilobytes at most, and is not safe for concurrent use.
 type Stream struct {
 	header http.Header
@@ -45,6 +46,8 @@ type Stream struct {
 	text4 []byte // of base64: the bytes of an incomplete group
 
 	foreign bool // the body is not in the format of its media type
+
+	values valueScan
 }
 
 // A frameKind is a format of frames.
@@ -80,6 +83,8 @@ func NewStream(h http.Header) *Stream {
 		}
 	case strings.HasPrefix(kind, "application/connect+"):
 		s.feed, s.frame, s.need = (*Stream).frames, connectFrames, grpcPrelude
+	case streamsValues(h):
+		s.feed = (*Stream).feedValues
 	default:
 		return nil
 	}
@@ -101,6 +106,10 @@ func (s *Stream) Failed() (o outcome.Outcome, ok bool) {
 // End processes the end of a complete body: the last line may lack a line end, but a frame that is cut or missing is an error.
 func (s *Stream) End() {
 	switch {
+	case s.values.n > 0:
+		if s.values.last && s.failed.Class == outcome.Unknown && !s.foreign {
+			s.fail(s.text)
+		}
 	case s.need == 0: // a stream of lines
 		s.Feed([]byte("\n\n"))
 	case s.failed.Class == outcome.Unknown && !s.foreign && (!s.ended || s.skip > 0 || len(s.head) > 0):
@@ -196,6 +205,9 @@ func isErrorObject(b []byte) bool {
 	}
 	if rest, ok := member(rest, "type"); ok {
 		return bytes.HasPrefix(rest, []byte(`"error"`)) || bytes.HasPrefix(rest, []byte(`"response.failed"`))
+	}
+	if rest, ok := member(rest, "errorDetail"); ok { // Docker
+		return bytes.HasPrefix(rest, []byte(`{"`))
 	}
 	if rest, ok := member(rest, "object"); ok && bytes.HasPrefix(rest, []byte(`"error"`)) {
 		return true

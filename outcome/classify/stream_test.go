@@ -55,6 +55,16 @@ func TestStreamFindsErrors(t *testing.T) {
 		{"application/vnd.amazon.eventstream", good + awsMessage("{}", ":message-type", "exception", ":exception-type", "ThrottlingException"), outcome.Throttled, "ThrottlingException"},
 		{"application/vnd.amazon.eventstream", good + awsMessage("{}", ":exception-type", "internalServerException", ":message-type", "exception"), outcome.Failed, "internalServerException"},
 		{"application/vnd.amazon.eventstream", good + awsMessage("", ":message-type", "error", ":error-code", "InternalError", ":error-message", "m"), outcome.Failed, "InternalError"},
+		{"application/json; charset=UTF-8", "[{\n  \"candidates\": [{\"text\": \"\\\"}]\"}]\n}\n,\r\n{\n  \"error\": {\n    \"code\": 503,\n    \"message\": \"overloaded\",\n    \"status\": \"UNAVAILABLE\"\n  }\n}\n]\n", outcome.Failed, "UNAVAILABLE"},
+		{"application/json", `[{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"3s"}]}}]`, outcome.Throttled, "RESOURCE_EXHAUSTED"},
+		{"application/json", `[{"error":{"code":404,"message":"m","status":"NOT_FOUND"}},{"result":1}]`, outcome.Unknown, ""},
+		{"application/json", `[{"result":1},{"error":{"message":"one of a batch"}}]`, outcome.Unknown, ""},
+		{"application/json", `[{"jsonrpc":"2.0","error":{"code":-32601}},{"jsonrpc":"2.0","error":{"code":4}}]`, outcome.Unknown, ""},
+		{"application/json", "{\"result\":{}}\n{\"error\":{\"code\":14,\"message\":\"gone\",\"details\":[]}}\n", outcome.Failed, classify.ErrorEvent},
+		{"application/json", "{\"status\":\"Pulling\"}\r\n{\"errorDetail\":{\"message\":\"m\"},\"error\":\"m\"}\r\n", outcome.Failed, ""},
+		{"application/json", `{"error":{"code":14,"message":"the only document"}}`, outcome.Unknown, ""},
+		{"application/json", `{"a":"{\"error\":{\"code\":503}}"} {"b":1}`, outcome.Unknown, ""},
+		{"application/json", `["}","{\"error\"",{"a":[1,{}]}]`, outcome.Unknown, ""},
 		{"application/vnd.amazon.eventstream", good + good, outcome.Unknown, ""},
 		{"application/vnd.amazon.eventstream", "no frames at all, whatever the header", outcome.Unknown, ""},
 		{"application/grpc-web+proto", frame(0, "data") + frame(0x80, "grpc-status: 14\r\ngrpc-message: x\r\n"), outcome.Failed, "grpc-status 14"},
@@ -94,7 +104,8 @@ func TestStreamFindsErrors(t *testing.T) {
 
 func TestNewStreamIgnoresOtherFormats(t *testing.T) {
 	for _, h := range []http.Header{
-		nil, {"Content-Type": {"application/json"}}, {"Content-Type": {"text/plain"}},
+		nil, {"Content-Type": {"application/json"}, "Content-Length": {"2"}}, {"Content-Type": {"text/plain"}},
+		{"Content-Type": {"application/json"}, "Last-Modified": {"Fri, 20 Nov 2026 11:00:00 GMT"}},
 		{"Content-Type": {"text/event-stream"}, "Content-Encoding": {"gzip"}},
 	} {
 		if classify.NewStream(h) != nil {
