@@ -66,14 +66,18 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	c.mu.Lock()
 	watched, show := maps.Clone(c.watched), c.showKey
 	c.mu.Unlock()
-	c.collectCounts(to)
+	uncalled := c.collectCounts(to)
 	collectKeys(to, watched, show)
 	for name, u := range watched {
-		seen := look(u)
-		collectFlights(to, name, seen.view.Flights)
-		seen.collect(func(d *prometheus.Desc, v float64, labels ...string) {
+		seen, send := look(u), func(d *prometheus.Desc, v float64, labels ...string) {
 			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, slices.Insert(labels, 0, name)...)
-		})
+		}
+		seen.collectQuotas(send)
+		if uncalled[name] && seen.idle() {
+			continue
+		}
+		collectFlights(to, name, seen.view.Flights)
+		seen.collect(send)
 	}
 }
 
@@ -151,6 +155,19 @@ func (s sight) collect(to emit) {
 		to(gauges.held, float64(l.Level.HeldBack), name)
 		to(gauges.keys, float64(l.Keys), name)
 		to(gauges.pause, l.Level.Paused.Seconds(), "", name)
+	}
+	for operation, left := range s.pauses {
+		to(gauges.pause, left.Seconds(), operation, "")
+	}
+	to(gauges.paused, float64(s.view.Paused))
+	s.collectBreakers(to)
+	to(gauges.retries, unbounded(s.view.RetriesLeft))
+	to(gauges.longest, s.wait.Seconds())
+}
+
+// collectQuotas sends the use of quotas and budgets. It survives restarts, so it matters also before the first call.
+func (s sight) collectQuotas(to emit) {
+	for name, l := range s.limits {
 		if l.Limit.IsBudget() {
 			to(gauges.budget, float64(l.Level.Full)/1e6, name)
 			to(gauges.spent, float64(l.spent)/1e6, name)
@@ -161,13 +178,14 @@ func (s sight) collect(to emit) {
 			to(gauges.resets, float64(until.Unix()), name)
 		}
 	}
-	for operation, left := range s.pauses {
-		to(gauges.pause, left.Seconds(), operation, "")
-	}
-	to(gauges.paused, float64(s.view.Paused))
-	s.collectBreakers(to)
-	to(gauges.retries, unbounded(s.view.RetriesLeft))
-	to(gauges.longest, s.wait.Seconds())
+}
+
+// idle reports whether nothing holds calls back. An upstream that was never called has no further series then: a file can
+// have 10,000 upstreams, of which a process calls a few.
+func (s sight) idle() bool {
+	open := func(b breaker.View) bool { return b.Phase != breaker.Closed }
+	paused := func(l weir.LimitView) bool { return l.Level.Paused > 0 }
+	return s.view.Paused == 0 && len(s.view.Pauses) == 0 && !slices.ContainsFunc(s.view.Breakers, open) && !slices.ContainsFunc(s.view.Limits, paused)
 }
 
 func (s sight) collectBreakers(to emit) {

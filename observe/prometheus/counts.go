@@ -56,10 +56,11 @@ type sum struct {
 type sums struct {
 	counts map[sum]uint64
 	spread map[sum]*sharded.Spread
+	any    bool // a count is not 0
 }
 
-// collectCounts sends the counts of all upstreams.
-func (m *Metrics) collectCounts(to chan<- prometheus.Metric) {
+// collectCounts sends the counts of all upstreams that were called, and returns the others.
+func (m *Metrics) collectCounts(to chan<- prometheus.Metric) (uncalled map[string]bool) {
 	m.mu.Lock()
 	all, examples := make(map[string][]counted, len(m.counted)), make(map[string]map[string]exemplars)
 	for name, c := range m.counted {
@@ -69,15 +70,21 @@ func (m *Metrics) collectCounts(to chan<- prometheus.Metric) {
 		}
 	}
 	m.mu.Unlock()
+	uncalled = make(map[string]bool)
 	for name, each := range all {
-		s := sums{make(map[sum]uint64), make(map[sum]*sharded.Spread)}
+		s := sums{counts: make(map[sum]uint64), spread: make(map[sum]*sharded.Spread)}
 		for _, c := range each {
 			for n := range c.counts.All() {
 				s.add(&n)
 			}
 		}
+		if !s.any {
+			uncalled[name] = true
+			continue
+		}
 		s.send(to, name, each[0].since, examples[name])
 	}
+	return uncalled
 }
 
 // begins reports whether a series is exported while it is 0. A series that first appears with the value 1 shows no increase, so
@@ -99,6 +106,7 @@ func (s *sums) add(n *weir.Count) {
 	if n.N == 0 && !begins(n) {
 		return
 	}
+	s.any = s.any || n.N > 0
 	operation, limit, c := label(n.Operation), label(n.Limit), &counters
 	switch n.What {
 	case weir.Decisions:

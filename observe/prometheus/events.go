@@ -47,6 +47,9 @@ var ordinaryChanges = [...]struct{ from, to breaker.Phase }{
 }
 
 func (m *Metrics) breakerChanged(e weir.BreakerEvent) {
+	for _, c := range ordinaryChanges { // for Metrics.beginAll's reason
+		m.series.breaker.Get(breakerKey{e.Upstream, c.from, c.to})
+	}
 	m.series.breaker.Get(breakerKey{e.Upstream, e.From, e.To}).Inc()
 }
 

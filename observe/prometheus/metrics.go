@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/observe"
 	"github.com/seed1158cd35/weir/retry"
 )
@@ -60,9 +61,7 @@ func (m *Metrics) Watch(u *weir.Upstream) {
 // would miss the first event.
 func (m *Metrics) beginAll(u *weir.Upstream) {
 	name, policy := u.Name(), u.Policy()
-	for _, c := range ordinaryChanges {
-		m.series.breaker.Get(breakerKey{name, c.from, c.to})
-	}
+	m.series.breaker.Get(breakerKey{name, breaker.Closed, breaker.Open})
 	operations := []string{weir.DefaultOperation}
 	for i := range policy.Operations {
 		operations = append(operations, policy.Operations[i].Name)

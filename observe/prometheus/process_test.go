@@ -7,10 +7,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 func processEverything(reg prometheus.Registerer) *Process {
@@ -40,13 +43,33 @@ func TestWhatAlertsReadIsThereBeforeItHappens(t *testing.T) {
 	put := perSecond("put", "", 10)
 	put.Operations = []string{"put"}
 	day := limit.Limit{Name: "day", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 3}, Every: bucket.Day}
-	m.Watch(newUpstream(t, "s3", weir.Policy{Limits: []limit.Limit{put, day}}, weir.Options{Events: m.Events()}))
+	u := newUpstream(t, "s3", weir.Policy{Limits: []limit.Limit{put, day}}, weir.Options{Events: m.Events()})
+	m.Watch(u)
 	check(t, reg, 0, "weir_violations_total", "put", "put", "s3")
 	check(t, reg, 0, "weir_calls_given_up_total", "put", "budget", "s3")
+	check(t, reg, 0, "weir_breaker_transitions_total", "closed", "open", "s3")
+	check(t, reg, 0, "weir_quota_used_ratio", "day", "s3")
+
+	p, _ := try(u, weir.Call{})
+	p.Report(outcome.Outcome{Class: outcome.OK})
 	check(t, reg, 0, "weir_calls_total", "default", "failed", "s3")
 	check(t, reg, 0, "weir_attempts_total", "throttled", "put", "s3")
 	check(t, reg, 0, "weir_decisions_total", "rate_limited", "put", "put", "s3")
 	check(t, reg, 0, "weir_decisions_total", "circuit_open", "", "put", "s3")
 	check(t, reg, 10, "weir_wait_max_seconds", "s3")
-	check(t, reg, 0, "weir_quota_used_ratio", "day", "s3")
+}
+
+// A file can have 10,000 upstreams, of which a process calls a few. The others have few series until their first call, and
+// while nothing holds their calls back.
+func TestUpstreamsWithoutCallsHaveFewSeries(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := New(reg)
+	u := newUpstream(t, "s3", weir.Policy{Limits: []limit.Limit{perSecond("put", "", 10)}}, weir.Options{Events: m.Events()})
+	m.Watch(u)
+	if n, err := testutil.GatherAndCount(reg); err != nil || n > 4 {
+		t.Errorf("%d series, %v", n, err)
+	}
+	u.Breaker("").ForceOpen(clock.System.Now(), time.Minute)
+	check(t, reg, 1, "weir_breakers", "open", "s3")
+	check(t, reg, 10, "weir_limit_configured_rate", "put", "s3")
 }
