@@ -34,7 +34,6 @@ type play struct {
 	down     float64                        // see machine
 	end      time.Duration                  // 0 means 70 s
 	served   bool                           // through weir serve's proxy instead of the library's Transport
-	real     bool                           // through weir serve, in real time
 	yaml     string                         // of the upstream, if served
 }
 
@@ -78,7 +77,7 @@ type score struct {
 	flights             []weir.FlightView
 }
 
-// run simulates one seed. It must run in a bubble, unless real is set.
+// run simulates one seed. It must run in a bubble.
 func (p play) run(t testing.TB, seed uint64) *score {
 	p = p.withDefaults()
 	r := rand.New(rand.NewPCG(seed, 5))
@@ -120,17 +119,12 @@ func (p play) run(t testing.TB, seed uint64) *score {
 	for _, u := range all {
 		s.flights = append(s.flights, u.Look(0).Flights...)
 	}
-	if !p.real {
-		time.Sleep(40 * sec) // until records expire
-	}
+	time.Sleep(40 * sec) // until records expire
 	return s
 }
 
 // fronts returns the clients of the machine: the library, or sidecars.
 func (p play) fronts(t testing.TB, n *memnet.Network, m *machine) (sides []http.RoundTripper, all []*weir.Upstream) {
-	if p.real {
-		return []http.RoundTripper{realSidecar(t, m, p.yaml)}, nil
-	}
 	if p.served {
 		for _, s := range newSidecars(t, n, m, p.yaml, p.sides) {
 			sides, all = append(sides, s), append(all, s.proxy.Upstreams()["api"])
