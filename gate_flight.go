@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -43,7 +44,7 @@ func (w *walk) board(ctx context.Context) (step, error) {
 	f, until := w.flight, min(w.deadline, later(w.start, w.within(w.plan.live.slotWait)))
 	w.handBack(w.now)
 	b := &boarder{bound: f.bound, breaker: w.breaker}
-	b.call = line.Call{Asker: b, Flow: w.call.Caller, Until: until, Priority: w.by.linePriority(w.call)}
+	b.call = line.Call{Asker: b, Flow: cmp.Or(w.call.Caller, w.plan.flow(w.call)), Until: until, Priority: w.by.linePriority(w.call)}
 	place, err := f.line.Join(ctx, w.now, &b.call)
 	w.now, w.slot = w.u.clock.Now(), b.slot
 	w.until = min(until, max(w.until, later(w.now, w.longest())))

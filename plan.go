@@ -109,6 +109,14 @@ func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 // priority returns the call's priority, or that of its operation.
 func (p *plan) priority(c *Call) limit.Priority { return cmp.Or(c.Priority, p.op.Priority) }
 
+// flow returns the flow of a call under a Fair policy, and "" under another one.
+func (p *plan) flow(c *Call) string {
+	if !p.fair {
+		return ""
+	}
+	return boundedKey(cmp.Or(c.Flow, c.Keys[p.live.policy.Fair.By]))
+}
+
 // linePriority returns the priority of a call as queues count it: 0 is the highest.
 func (p *plan) linePriority(c *Call) int { return int(limit.High) - int(p.priority(c)) }
 

@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
@@ -67,7 +66,7 @@ func (w *walk) newWaiter(c *Call) *waiter {
 	s.call = line.Call{Asker: s, Until: max(w.now, w.until), Came: w.came}
 	s.fair, s.few = w.by.fair, w.inTurn()
 	if s.fair {
-		s.call.Flow, s.call.Weight = boundedKey(cmp.Or(c.Flow, c.Keys[w.by.live.policy.Fair.By])), c.Weight
+		s.call.Flow, s.call.Weight = w.by.flow(c), c.Weight
 		s.call.Priority = w.by.linePriority(c)
 	}
 	return s
