@@ -75,6 +75,7 @@ type Options struct {
 
 	Keys map[string]httpx.Source // sources of the scopes of the upstream's own limits
 	Veil *veil.Veil              // hides the values of scopes
+	Runs bool                    // waiting calls of callers that are known only by API key and address take turns by run
 
 	Events Events
 }

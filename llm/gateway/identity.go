@@ -18,7 +18,7 @@ func (x *exchange) identify(r *http.Request) *refuse.Facts {
 		for scope, value := range b.of.keys {
 			x.keys[scope] = value
 		}
-		x.nested, x.progress = true, b
+		x.nested, x.progress, x.unnamed = true, b, b.of.unnamed
 	} else if c := x.d.o.Callers; c != nil {
 		if err := c.identify(r, x.keys); err != nil {
 			return unknownCaller(err)
@@ -32,7 +32,7 @@ func (x *exchange) identify(r *http.Request) *refuse.Facts {
 	x.whose, x.known = x.owner()
 	presented := x.d.presented(r)
 	if _, ok := x.keys[Caller]; !ok {
-		x.keys[Caller] = x.caller(r, presented)
+		x.keys[Caller], x.unnamed = x.caller(r, presented)
 	}
 	x.keys[Route], x.keys[Credential] = x.d.o.Name, x.d.o.Veil.Hide(cmp.Or(x.d.o.Key, presented))
 	return nil
@@ -54,19 +54,16 @@ func (x *exchange) owner() (string, bool) {
 	return whose, known
 }
 
-// caller returns the identity for fair queueing: the user if it is known.
-func (x *exchange) caller(r *http.Request, presented string) string {
-	if user := x.keys[User]; user != "" {
-		return user
-	}
-	if name := httpx.CallerOf(r.Context()); name != "" {
-		return name
+// caller returns the identity for fair queueing: the user or the caller's name, or else a hash of its API key and address.
+func (x *exchange) caller(r *http.Request, presented string) (id string, unnamed bool) {
+	if name := cmp.Or(x.keys[User], httpx.CallerOf(r.Context())); name != "" {
+		return name, false
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr
 	}
-	return x.d.o.Veil.Hide(presented + "\n" + host)
+	return x.d.o.Veil.Hide(presented + "\n" + host), true
 }
 
 // name sets the keys that are known after the body was read.

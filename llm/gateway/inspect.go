@@ -11,6 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/internal/runs"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/tokens"
@@ -34,6 +35,7 @@ type exchange struct {
 	key      *cache.Key        // see keyed; nil if the answer is not cached
 	whose    string            // see owner
 	known    bool              // see owner
+	unnamed  bool              // the scope Caller is an API key and an address
 	unsure   bool              // has an AWS signature, which only AWS can verify
 	trailed  bool              // may have trailers
 	held     *buffers.Claim    // memory reserved for the body
@@ -166,6 +168,9 @@ func (x *exchange) Describe(c *weir.Call) {
 				c.Keys[scope] = value
 			}
 		}
+	}
+	if x.unnamed && x.d.o.Runs {
+		c.Flow = x.keys[runs.Scope]
 	}
 	c.Pool = x.keys[Pool]
 	if x.inner == nil && x.d.o.Key == "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/internal/runs"
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
@@ -121,6 +122,9 @@ func readCallers(d *decoder, n *node, f *document) {
 		c.Claims = &Claims{SecretEnv: j.Secret, Issuer: j.Issuer, Audience: j.Audience}
 	}
 	c.Policy.Breaker.Off = true
+	if _, named := c.Keys[runs.Scope]; named {
+		c.Policy.Fair = byRun
+	}
 	d.checkCallers(n, &c)
 	if d.env.off {
 		c.Policy.Limits = nil

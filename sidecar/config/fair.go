@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/runs"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
@@ -32,6 +33,25 @@ func settlePriority(n *node, u *site) {
 	}
 }
 
+// byRun lets waiting calls take turns by run. It bounds no queue, and gives deliveries the same share as settleLater.
+var byRun = weir.Fair{By: runs.Scope, Weights: laterWeights, Longest: math.MaxInt32, PerFlow: math.MaxInt32}
+
+// laterWeights give deliveries a twentieth of the capacity while direct calls wait as well.
+var laterWeights = weir.PriorityWeights{High: 76, Normal: 19, Low: 1}
+
+// settleRuns lets runs take turns, if calls have their names and the file does not configure fairness.
+func settleRuns(n *node, u *site) {
+	if _, named := u.Keys[runs.Scope]; !named || n.Get("fair") != nil {
+		return
+	}
+	switch u.Policy.Fair.By {
+	case "":
+		u.Policy.Fair = byRun
+	case byPriority:
+		u.Policy.Fair.By = runs.Scope
+	}
+}
+
 // settleLater lets direct calls go before deliveries to the same upstream, if the file does not configure fairness
 // there. While both wait, deliveries get a twentieth of the capacity.
 func (f *document) settleLater() {
@@ -40,7 +60,7 @@ func (f *document) settleLater() {
 	}
 	for i := range f.Upstreams {
 		if u := &f.Upstreams[i]; u.Policy.Fair.By == "" && f.delivers(u) {
-			u.Policy.Fair = weir.Fair{By: byPriority, Weights: weir.PriorityWeights{High: 76, Normal: 19, Low: 1}, Longest: math.MaxInt32, PerFlow: math.MaxInt32} // no lower bounds than without fairness
+			u.Policy.Fair = weir.Fair{By: byPriority, Weights: laterWeights, Longest: math.MaxInt32, PerFlow: math.MaxInt32} // no lower bounds than without fairness
 		}
 	}
 }

@@ -90,7 +90,7 @@ var upstreamFields = []field[site]{
 	one("max_wait", orOff(duration, -1), func(u *site) *time.Duration { return &u.Policy.MaxWait }, "10s",
 		"Longest wait for a turn; `off` refuses immediately."),
 	{"ask_again", "fields, the name of a schedule, or off", "off", "Retries calls that a limit refuses, by this schedule, instead of queueing them. `not-enough-tokens` retries after 2, 4 and 8 seconds. `NAME` is short for `{schedule: NAME}`.", readAskAgain},
-	{"fair", "fields, or a scope", "language models: `caller` (user, token name or API key); with `deliver`: direct calls first, 5% for deliveries; otherwise by arrival; with a store, by priority first", "Waiting calls take turns by the value of a scope.", readFair},
+	{"fair", "fields, or a scope", "language models: `caller` (user, token name, run or API key); with a key `run`: by run; with `deliver`: direct calls first, 5% for deliveries; otherwise by arrival; with a store, by priority first", "Waiting calls take turns by the value of a scope.", readFair},
 	one("max_pause", duration, func(u *site) *time.Duration { return &u.Policy.MaxPause }, "15m",
 		""),
 	one("pause_scope", word, func(u *site) *string { return &u.PauseScope }, "each credential is an account; the JWTs of one subject are one",
@@ -186,6 +186,7 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	}
 	settleLLM(n, u)
 	settlePriority(n, u)
+	settleRuns(n, u)
 	d.settleSockets(n, u)
 	d.env.apply(&u.Policy)
 	d.checkScopes(n, u)

@@ -67,6 +67,7 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, e
 	o := gateway.Options{
 		Name: u.Name, Family: c.Family, Model: c.DefaultModel, Inner: u.Dialect, Origin: f.origin, Tokens: &f.tokens, Prices: f.prices, Ledger: f.ledger, Dollars: f.file.Budgets(),
 		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, Patience: c.Patience, MaxBody: u.MaxBody, Pass: u.Full == proxy.FullPass, Keys: u.Keys, Veil: f.veil,
+		Runs:   u.Policy.Fair.By == gateway.Caller,
 		Events: f.events(),
 	}
 	if c.Family == llm.OpenAI || c.Family == llm.Responses {
