@@ -1,4 +1,4 @@
-package play_test
+package recovery_test
 
 import (
 	"cmp"
