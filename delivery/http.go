@@ -133,7 +133,8 @@ func upstreamKey(d *Delivery) string {
 // Attempted makes one attempt by a round trip under a policy, and reads the beginning of the response.
 func Attempted(r *http.Request, roundTrip func(*http.Request) (*http.Response, error), launch func(context.CancelCauseFunc) error) Answer {
 	var trace weir.Trace
-	ctx := httpx.WithTrace(httpx.WithLaunch(weir.Once(r.Context()), signing(r, launch)), &trace)
+	var end httpx.Ending
+	ctx := httpx.WithTrace(httpx.WithEnding(httpx.WithLaunch(weir.Once(r.Context()), signing(r, launch)), &end), &trace)
 	resp, err := roundTrip(r.WithContext(ctx))
 	a := Answer{Outcome: trace.Outcome, Err: err, Probed: trace.Probed}
 	if err != nil {
@@ -155,7 +156,22 @@ func Attempted(r *http.Request, roundTrip func(*http.Request) (*http.Response, e
 	if err == nil {
 		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // allows reuse of the connection
 	}
+	_ = resp.Body.Close()
+	a.ends(&end)
 	return a
+}
+
+// ends adds what the body of a success shows. An error that it reports itself is the result of the attempt. If it breaks off, the
+// upstream has confirmed by its status that it did the work, and a repetition would do the work twice.
+func (a *Answer) ends(end *httpx.Ending) {
+	failed := end.Outcome.Class == outcome.Failed || end.Outcome.Class == outcome.Throttled || end.Outcome.Class == outcome.Rejected
+	switch {
+	case a.Outcome.Class != outcome.OK || !failed:
+	case end.Whole:
+		a.Outcome = end.Outcome
+	default:
+		a.Outcome.Code = "the response body broke off: " + end.Outcome.Code
+	}
 }
 
 // redirects reports whether a response is a redirect: the upstream did nothing, and deliveries do not follow redirects.

@@ -138,6 +138,9 @@ func (e *ending) report(err error) {
 	o := outcome.Outcome{Class: outcome.Canceled}
 	defer func() { e.run.ReportEnd(o) }()
 	o = e.outcome(err)
+	if end, ok := e.caller.Value(endingKey{}).(*Ending); ok {
+		*end = Ending{Outcome: o, Whole: o.Code != cutBody && e.whole(err)}
+	}
 }
 
 // outcome returns the outcome of the attempt. err is the error that ended the body, nil if reading stopped. A caller that closes
@@ -146,7 +149,7 @@ func (e *ending) outcome(err error) outcome.Outcome {
 	if e.meter != nil {
 		return e.meter.Outcome()
 	}
-	whole := err == io.EOF || err == nil && e.left == 0
+	whole := e.whole(err)
 	broken := e.coded != nil && e.coded.end(whole)
 	if e.errors != nil {
 		if whole {
@@ -168,6 +171,9 @@ func (e *ending) outcome(err error) outcome.Outcome {
 	}
 	return e.head
 }
+
+// whole reports whether all of the body has arrived when it ended with err.
+func (e *ending) whole(err error) bool { return err == io.EOF || err == nil && e.left == 0 }
 
 // partLength returns the number of bytes that a response with a part of a file announces, or 0. Its Content-Length may be that of a
 // shorter body, which a caller would append as the whole part.

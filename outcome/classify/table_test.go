@@ -185,7 +185,7 @@ var sections = []section{
 		return r.Place == Header && r.Means != Wait && r.Means != Advice
 	}},
 	{"Waits in JSON bodies", "weir reads these fields if no header contains a wait. `*.` matches any depth. Keys after `*.` match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays. weir reads `retry_after: {\"seconds\": 4}` as `retry_after_seconds`. Elements and attributes of XML also match.", true, func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
-	{"Waits in messages", "weir reads these messages if no field contains a wait. It looks for the words followed by the value, in any string of a JSON body, in text, and in HTML pages with status 403, 420 and 429. A number without a unit is in seconds.", true, func(r *Row) bool { return r.Place == Message }},
+	{"Waits in messages", "weir reads these messages if no field contains a wait. The words must precede the value, in any string of a JSON body, in text, and in HTML pages with status 403, 420 and 429. A number without a unit is in seconds.", true, func(r *Row) bool { return r.Place == Message }},
 	{"Fields with codes", "weir uses the first of these fields that has a code. From `error.errors.reason` on, a code counts only if it is listed below or in [classification](classification.md).", true, func(r *Row) bool { return r.Means == Names || r.Means == Known }},
 	{"Codes that are throttles", "These codes apply with status 400 and above, and with status 200 if the body has errors and no data. Case and separators are ignored. *quota*: a limit per day or longer is used up.", true, func(r *Row) bool { return r.Place == Code }},
 	{"Messages that are throttles", "These messages apply with status 403, if the body has no code. `…` matches any text.", true, func(r *Row) bool { return r.Place == Words }},
@@ -195,7 +195,7 @@ const hintsHead = `# Hints of upstreams about their limits
 
 <!-- Generated from outcome/classify/table.go: go test ./outcome/classify -run HintsPage -update writes it. -->
 
-For each form on this page, outcome/classify/table.go has the API, the source, its date and a tested example. [Classification](classification.md#hints) describes how weir uses hints.
+outcome/classify/table.go has the source, date and tested example of each row. [Classification](classification.md#hints) describes how weir uses hints.
 
 In every row, the value can have any of these forms:
 
@@ -213,7 +213,7 @@ In every row, the value can have any of these forms:
 
 A wait until an instant counts from the response's ` + "`Date`" + `, or without one from weir's clock. An instant in the past is a wait of 0. Pauses are at most 15 minutes, for quotas 31 days. The event and the log line ` + "`paused`" + ` contain the requested wait (` + "`hint`" + `) and the pause (` + "`after`" + `).
 
-weir reads up to 64 KiB of a body. It decompresses gzip, deflate, br and zstd, also several layers of them.
+weir reads up to 64 KiB of a body. It decompresses gzip, deflate, br and zstd, also in layers.
 `
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
