@@ -3,6 +3,7 @@ package similar
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // capitonyms lists words with another meaning when capitalized: Polish and polish.
@@ -35,3 +36,33 @@ func senses(question string) string {
 	}
 	return all.String()
 }
+
+// A casing is the words with capital letters of a question, without the first letters of sentences and without I. It is empty if
+// its writer uses only capitals or none, so that they mean nothing.
+type casing struct {
+	words string
+	means bool
+}
+
+// casingOf returns the casing of a question.
+func casingOf(question string) casing {
+	var all strings.Builder
+	begins := true
+	for word := range strings.FieldsSeq(question) {
+		bare := strings.TrimFunc(word, func(r rune) bool { return !unicode.IsLetter(r) })
+		named := bare
+		if _, n := utf8.DecodeRuneInString(bare); begins {
+			named = strings.ToLower(bare[:n]) + bare[n:]
+		}
+		if named != strings.ToLower(named) && bare != "I" && !strings.HasPrefix(bare, "I'") && !strings.HasPrefix(bare, "I\u2019") {
+			all.WriteString(named + " ")
+		}
+		begins = strings.ContainsAny(word[len(word)-1:], ".?!:")
+	}
+	first, _ := utf8.DecodeRuneInString(strings.TrimLeftFunc(question, func(r rune) bool { return !unicode.IsLetter(r) }))
+	means := question != strings.ToUpper(question) && (all.Len() > 0 || unicode.IsUpper(first))
+	return casing{all.String(), means}
+}
+
+// fits reports whether two questions may have the same meaning, by their capitals: Rust is not rust, AIDS not aids, MW not mW.
+func (c casing) fits(other casing) bool { return !c.means || !other.means || c.words == other.words }

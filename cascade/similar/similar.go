@@ -66,9 +66,10 @@ type known struct {
 }
 
 type kept struct {
-	key   cache.Key
-	until time.Time // when the cache drops the answer
-	size  int
+	key     cache.Key
+	until   time.Time // when the cache drops the answer
+	size    int
+	written casing
 }
 
 // New returns an Index, or an error if the options are invalid.
@@ -111,7 +112,10 @@ func (x *Index) Find(now time.Time, key cache.Key, rest [32]byte, question strin
 	if !ok {
 		return alike, 0, false
 	}
-	i, confidence, ok := k.asked.Find(question, x.threshold, func(i int) bool { return now.Before(k.kept[i].until) })
+	written := casingOf(question)
+	i, confidence, ok := k.asked.Find(question, x.threshold, func(i int) bool {
+		return now.Before(k.kept[i].until) && written.fits(k.kept[i].written)
+	})
 	if !ok {
 		return alike, 0, false
 	}
@@ -133,7 +137,7 @@ func (x *Index) Add(now time.Time, key cache.Key, rest [32]byte, question string
 		return
 	}
 	key.Tenant, key.Route, key.Model = strings.Clone(key.Tenant), strings.Clone(key.Route), strings.Clone(key.Model)
-	added := kept{key, until, costQuestion + costByte*len(question)}
+	added := kept{key, until, costQuestion + costByte*len(question), casingOf(question)}
 	x.groups.Compute(groupOf(key, rest, language, question), func(k *known, had bool) (*known, otter.ComputeOp) {
 		if !had {
 			k = &known{asked: new(answers.Asked)}

@@ -210,6 +210,13 @@ func TestWordsThatMeanAnotherThingWithACapitalAreApart(t *testing.T) {
 		{"How far is the flight to Turkey today?", "How far is the flight to turkey today?"},
 		{"When does the March begin in town?", "When does the march begin in town?"},
 		{"Is reading in England expensive?", "Is Reading in England expensive?"},
+		{"where do i buy polish cheaply?", "Where do I buy Polish cheaply?"}, // whatever its writer means
+		{"How do hearing aids work?", "How do hearing AIDS work?"},
+		{"Is it nice in winter?", "Is it Nice in winter?"},
+		{"Can I send 5 mW of power?", "Can I send 5 MW of power?"},
+		{"What is rust on a car?", "What is Rust on a car?"},
+		{"PET scans are how expensive?", "Pet scans are how expensive?"},
+		{"What is Über in German?", "What is über in German?"},
 	} {
 		x := open(t, Options{})
 		x.Add(t0, keyOf("t", 1), rest, c[0], t0.Add(time.Hour))
@@ -218,6 +225,26 @@ func TestWordsThatMeanAnotherThingWithACapitalAreApart(t *testing.T) {
 		}
 		if _, _, ok := x.Find(t0, keyOf("t", 2), rest, c[0]); !ok {
 			t.Errorf("%q does not find itself", c[0])
+		}
+	}
+}
+
+// Capitals mean nothing if their writer uses only capitals or none, and at the start of a sentence.
+func TestCapitalsWithoutMeaningDoNotMatter(t *testing.T) {
+	for _, c := range [][2]string{
+		{"What is the capital of Poland?", "what is the capital of poland"},
+		{"What is the capital of Poland?", "WHAT IS THE CAPITAL OF POLAND?"},
+		{"How do I install Python on Windows?", "how do i install python on windows"},
+		{"how do I install Python on Windows?", "How do I install Python on Windows?"},
+		{"When I'm in Rome, what do I see?", "when I'm in Rome, what do I see?"},
+		{"Über what is the bridge?", "über what is the bridge?"},
+	} {
+		x := open(t, Options{})
+		for i := range c {
+			x.Add(t0, keyOf("t", 1), rest, c[i], t0.Add(time.Hour))
+			if _, _, ok := x.Find(t0, keyOf("t", 2), rest, c[1-i]); !ok {
+				t.Errorf("%q does not have the answer to %q", c[1-i], c[i])
+			}
 		}
 	}
 }

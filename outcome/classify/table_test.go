@@ -181,7 +181,7 @@ type section struct {
 var sections = []section{
 	{"Waits in headers", "The first header with a readable value counts, regardless of status. If it has several lines or values, the longest counts. `*` stands for any prefix. Such names match in any spelling: `Retry-After`, `RetryAfter`.", false, func(r *Row) bool { return r.Place == Header && r.Means == Wait }},
 	{"Advice in headers", "`true` or `false`.", false, func(r *Row) bool { return r.Means == Advice }},
-	{"Limits in headers", "Each row describes one limit. After a throttle, weir waits until `reset` if no units remain, or if the remaining units are unknown. `full` is the time when the limit is full again. weir waits until then only if the remaining units are unknown, or if none remain and `full` is more than an hour away. A list contains several limits. weir reads the rows below `Anthropic-Ratelimit-Unified-Limit` only on failures.", false, func(r *Row) bool {
+	{"Limits in headers", "Each row describes one limit. After a throttle, weir waits until `reset` if no units remain, or an unknown number. `full` is the time when the limit is full again. weir waits until then only if the remaining units are unknown, or if none remain and `full` is more than an hour away. A list contains several limits. weir reads the rows below `Anthropic-Ratelimit-Unified-Limit` only on failures.", false, func(r *Row) bool {
 		return r.Place == Header && r.Means != Wait && r.Means != Advice
 	}},
 	{"Waits in JSON bodies", "weir reads these fields if no header contains a wait. `*.` matches any depth. Keys after `*.` match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays. weir reads `retry_after: {\"seconds\": 4}` as `retry_after_seconds`. Elements and attributes of XML also match.", true, func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
@@ -197,7 +197,7 @@ const hintsHead = `# Hints of upstreams about their limits
 
 outcome/classify/table.go has the source, date and tested example of each row. [Classification](classification.md#hints) describes how weir uses hints.
 
-In every row, the value can have any of these forms:
+Values have these forms:
 
 | form | example | read as |
 | --- | --- | --- |
@@ -206,7 +206,7 @@ In every row, the value can have any of these forms:
 | number from 10^12, 10^15 and 10^18 on | ` + "`1795176004000`" + ` | milliseconds, microseconds and nanoseconds since the epoch |
 | duration | ` + "`4s`, `1m30s`, `20ms`, `4 seconds`, `1 hour and 2 minutes`" + ` | a wait |
 | duration of ISO 8601 | ` + "`PT4S`, `P1DT2H`" + ` | a wait; a month has 30 days |
-| clock | ` + "`00:01:30`, `1.00:00:00`" + ` | a wait of hours, minutes and seconds; days before the point |
+| clock | ` + "`00:01:30`, `1.00:00:00`" + ` | hours, minutes and seconds; days before the point |
 | instant of ISO 8601 | ` + "`2026-11-20T12:00:04Z`, `2026-11-20T12:00Z`, `20261120T120004+0100`, `2026-11-20 12:00:04`" + ` | until then; UTC without a zone |
 | HTTP date | ` + "`Fri, 20 Nov 2026 12:00:04 GMT`, `Friday, 20-Nov-26 12:00:04 GMT`, `Fri Nov 20 12:00:04 2026`" + ` | until then; weir also reads the dates of mail, cookies, Go and JavaScript; UTC without a zone |
 | list | ` + "`4, 7`, `30s, 60s`" + ` | the longest; in limit headers, one limit each |
