@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -110,6 +111,48 @@ func TestNestedRunIsChargedToBoth(t *testing.T) {
 	out, _ := b.run(`"$0" run --quiet --budget "1 call" -- sh -c 'curl -s -o /dev/null -w "%{http_code} " --noproxy "*" $OPENAI_BASE_URL/models $OPENAI_BASE_URL/models -o /dev/null'`, "--budget", "9 calls")
 	if out != "200 429 " {
 		t.Errorf("by base URL: statuses %q", out)
+	}
+}
+
+// A run within a run of the same name is charged to it once, at any depth. Its own budget cannot allow more than the outer one.
+// Without a budget it is the same run.
+func TestNestedRunOfSameNameIsChargedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBudgetedRun(t)
+	b.env = append(b.env, "CALLS="+callGitHub)
+	const inner = `"$0" run --quiet --run %s %s -- sh -c "$CALLS" "$0"; `
+	for _, c := range []struct{ name, outer, script, want, used string }{
+		{"smaller", "6 calls", fmt.Sprintf(inner, "smaller", `--budget "2 calls"`) + callGitHub, "200 200 429 200 200 200 ", "smaller used 5 of 6 calls"},
+		{"larger", "2 calls", fmt.Sprintf(inner, "larger", `--budget "100 calls"`), "200 200 429 ", "larger used 2 of 2 calls"},
+		{"none", "5 calls", fmt.Sprintf(inner, "none", "") + callGitHub, "200 200 200 200 200 429 ", "none used 5 of 5 calls"},
+		{"deep", "9 calls", `"$0" run --quiet --run between --budget "8 calls" -- sh -c '` + fmt.Sprintf(inner, "deep", `--budget "2 calls"`) + `' "$0"; ` + callGitHub,
+			"200 200 429 200 200 200 ", "deep used 5 of 9 calls"},
+	} {
+		before := b.calls.Load()
+		out, errs := b.run(c.script, "--run", c.name, "--budget", c.outer)
+		if out != c.want || !strings.Contains(errs, c.used) {
+			t.Errorf("%s: statuses %q, want %q; summary %q, want %q", c.name, out, c.want, errs, c.used)
+		}
+		if n := b.calls.Load() - before; n != int64(strings.Count(c.want, "200")) {
+			t.Errorf("%s: %d calls reached the upstream", c.name, n)
+		}
+	}
+}
+
+// A refusal by the outer run concerns the nested one only: it pauses no upstream for later runs, and keeps its wait.
+func TestRefusalByOuterRunPausesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBudgetedRun(t)
+	out, errs := b.run(`"$0" run -v --run inner --budget "9 calls" -- sh -c 'curl -s -o /dev/null -w "%{http_code} %header{retry-after}\n" "https://api.github.com/[1-3]"' "$0"`, "--run", "outer", "--budget", "2 calls")
+	statuses, wait, _ := strings.Cut(strings.TrimSpace(out), "429 ")
+	if seconds, err := strconv.Atoi(wait); statuses != "200 \n200 \n" || err != nil || seconds < 23*3600 {
+		t.Errorf("got %q, want a wait of a day", out)
+	}
+	if strings.Contains(errs, "throttle") || !strings.Contains(errs, "; inner used 2 of 9 calls\n") {
+		t.Errorf("summary %q", errs)
+	}
+	if out, errs := b.run(callGitHub, "--run", "later", "--budget", "9 calls"); out != "200 200 200 " {
+		t.Errorf("a later run: statuses %q, summary %q", out, errs)
 	}
 }
 

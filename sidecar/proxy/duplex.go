@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -60,10 +61,16 @@ func untrailed(resp *http.Response) *http.Response {
 	return out
 }
 
+// outerRefusal is the code of calls that the weir around this one refused.
+const outerRefusal = "RefusedByOuterRun"
+
 // judge asks the exchange what a response means. It first removes the headers with weir's prefix. If the upstream is
 // itself a weir, they describe requests that the caller never made.
-func judge(resp *http.Response, o outcome.Outcome) outcome.Outcome {
+func (u *target) judge(resp *http.Response, o outcome.Outcome) outcome.Outcome {
 	t := tripOf(resp.Request.Context())
+	if u.Nested && resp.Header.Get(refuse.RefusedHeader) != "" {
+		o = outcome.Outcome{Class: outcome.Rejected, Code: outerRefusal, Undone: true, Unsent: true, Hint: outcome.Hint{Advice: outcome.NotAgain}}
+	}
 	if t.conducted() {
 		drop(resp.Header, "X-Weir-")
 	} else {

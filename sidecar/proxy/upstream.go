@@ -66,6 +66,8 @@ type Upstream struct {
 
 	Roots *x509.CertPool // roots for the API's certificate; nil means the system's
 
+	Nested bool // calls reach the API through another weir, whose refusals say nothing about the API
+
 	Veil *veil.Veil // hides the keys of scopes; nil hides only values that look like credentials
 
 	Callers Callers // count requests per caller; nil if only the dialect does, or nothing does
@@ -171,7 +173,7 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 	if old != nil && old.weir == t.weir && old.HTTP2 == c.HTTP2 && old.Idle == c.Idle && reflect.DeepEqual(old.base.Timeouts, timeouts) {
 		t.base = old.base
 	}
-	t.transport = &httpx.Transport{Upstream: t.weir, Base: attempts{t.base.sends}, Call: t.call, Judge: judge, Replay: c.Replay, Strict: c.Full == FullRefuse}
+	t.transport = &httpx.Transport{Upstream: t.weir, Base: attempts{t.base.sends}, Call: t.call, Judge: t.judge, Replay: c.Replay, Strict: c.Full == FullRefuse}
 	return t, nil
 }
 

@@ -15,6 +15,9 @@ import (
 // for a quota. If a throttled response states its wait in a body or in rate limit headers, bound adds Retry-After.
 func (t *trip) bound(h http.Header) {
 	o := &t.story.Outcome
+	if o.Code == outerRefusal {
+		return // the outer weir has bounded them
+	}
 	most := t.to.weir.Policy().MaxPause
 	if o.Hint.Quota {
 		most = max(most, pause.Longest)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -63,9 +65,33 @@ func startError(name string, err error) error {
 // inherits reports whether the command uses the run around this one.
 func inherits(o *Options) bool {
 	r := running{Options: *o}
-	dir, nested := r.lookup(Variable)
-	if !nested || o.Config != "" || len(o.Presets)+len(o.Through) > 0 || o.Run+o.Budget != "" {
+	names, nested := r.around()
+	if !nested || o.Config != "" || len(o.Presets)+len(o.Through) > 0 || o.Budget != "" {
 		return false
 	}
-	return checkPrivate(dir) == nil
+	return o.Run == "" || o.Run == names[len(names)-1]
+}
+
+// namesFile contains the names of this run and the runs around it, the outermost first.
+const namesFile = "names"
+
+// around returns the names of the runs around this one, the outermost first.
+func (r *running) around() (names []string, nested bool) {
+	dir, nested := r.lookup(Variable)
+	if !nested || checkPrivate(dir) != nil {
+		return nil, false
+	}
+	text, err := os.ReadFile(filepath.Join(dir, namesFile))
+	return strings.Split(string(text), "\n"), err == nil
+}
+
+// nest chooses the key of the run: its name, unless a run around it has that name. That one is charged for the same calls.
+func (r *running) nest() error {
+	names, nested := r.around()
+	r.key, r.nested = r.Run, nested
+	if depth := strings.Count("\n"+strings.Join(names, "\n\n")+"\n", "\n"+r.Run+"\n"); depth > 0 {
+		r.key = fmt.Sprintf("%s (nested %d)", r.Run, depth)
+	}
+	names = append(names, r.Run)
+	return os.WriteFile(filepath.Join(r.dir, namesFile), []byte(strings.Join(names, "\n")), 0o600)
 }

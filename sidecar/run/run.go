@@ -75,7 +75,9 @@ type running struct {
 	proxy  *forward.Proxy
 	hosts  *hostTable
 	tally  tally
-	header string         // the header that contains the run's name; "" if no limit has the scope
+	header string         // the header that contains the run's key; "" if no limit has the scope
+	key    string         // value of the scope run; see nest
+	nested bool           // another run is around this one
 	counts forward.Counts // set when the run has stopped
 	used   []string       // of the run's limits, set when the run has stopped
 }
@@ -94,6 +96,9 @@ func begin(o Options) (_ *running, err error) {
 			r.end()
 		}
 	}()
+	if err = r.nest(); err != nil {
+		return nil, err
+	}
 	if r.shared, err = sharedDir(filepath.Dir(r.dir), r.Config); err != nil {
 		return nil, err
 	}
@@ -125,6 +130,7 @@ func begin(o Options) (_ *running, err error) {
 	dialer.Own = []net.Addr{r.proxy.Addr()}
 	r.server, err = serve.Start(r.Config, serve.Options{
 		Shared: r.share(), Env: r.settings, Version: r.Version, Dial: dialer.DialContext, Roots: roots, Events: r.tally.events(), Listen: r.listen,
+		Nested: r.nested,
 	})
 	if err != nil {
 		return nil, err
@@ -198,7 +204,7 @@ func (r *running) named(name string) http.Handler {
 func (r *running) forward(name string, to *url.URL) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
 		if r.header != "" {
-			in.Header.Set(r.header, r.Run)
+			in.Header.Set(r.header, r.key)
 		}
 		r.server.Forward(name, to, w, in)
 	})
@@ -213,7 +219,7 @@ func (r *running) stop() {
 		r.counts = r.proxy.Counts()
 	}
 	if r.server != nil {
-		r.used = used(r.server.CallerLimits(runScope, r.Run))
+		r.used = used(r.server.CallerLimits(runScope, r.key))
 		_ = r.server.Close()
 	}
 	r.proxy, r.server = nil, nil

@@ -29,6 +29,7 @@ type Options struct {
 	Roots  *x509.CertPool                                                       // roots for upstreams' certificates; nil means the system's
 	Store  func(fleet.Store) fleet.Store                                        // wraps the store; may be nil
 	Shared fleet.Store                                                          // replaces the store if the file names none; may be nil. The server closes it
+	Nested bool                                                                 // calls reach upstreams through another weir, which may refuse them
 	Events weir.Events                                                          // events of calls, in addition to log and metrics
 
 	Tell func(s State, text string) // receives the state, always from one goroutine, with a text for people; may be nil

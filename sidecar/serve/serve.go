@@ -248,7 +248,7 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 func (s *Server) apply(file *config.File) error {
 	for i := range file.Upstreams {
 		u := &file.Upstreams[i]
-		u.Dial, u.Roots, u.Veil = s.with.Dial, s.with.Roots, s.veil
+		u.Dial, u.Roots, u.Veil, u.Nested = s.with.Dial, s.with.Roots, s.veil, s.with.Nested
 		var err error
 		if u.Sends, err = file.SendsOf(u.Name, s.with.Env); err != nil {
 			return err
