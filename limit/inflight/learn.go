@@ -21,6 +21,8 @@ type learnt struct {
 	began   time.Duration     // the first attempt; 0 if there was none
 	settled bool              // see settles
 	heard   int               // number of responses until it was settled
+	fast    int               // heard at the last response of these that took no longer than the base
+	sentBy  int               // number of attempts until the window with the base ended
 
 	from time.Duration // the beginning of the present window
 	full int           // responses in it that arrived while the bound was reached
@@ -100,6 +102,9 @@ func (l *learnt) close(now time.Duration, inFlight int) {
 	l.medians[l.n] = m
 	l.n++
 	l.base = slices.Min(l.medians[:l.n])
+	if m == l.base {
+		l.sentBy = l.heard + inFlight
+	}
 	if full*4 > int(l.took.n) && l.late(m) && l.settled {
 		l.tops++
 	} else {
@@ -110,9 +115,18 @@ func (l *learnt) close(now time.Duration, inFlight int) {
 
 // settles discards the first medians once a median is reliable. While most responses are still to come, the ones that
 // have arrived are the fast ones. If work takes less than a window, the window itself ensures that.
+//
+// In an overload from the start, latencies grow with the queue, and no median is ever reliable. But then no response is
+// as fast as the base any more. Without a queue, as many attempts as were sent until the base was measured would bring
+// as many fast responses again: half of a window, which is 5 to 10 or more. The medians then remain, because the
+// lowest was measured with the shortest queue.
 func (l *learnt) settles(now, median time.Duration, inFlight int) {
-	if !l.settled && now-l.began >= settledAfter*median && (median < windowLeast || l.heard >= inFlight) {
+	switch {
+	case l.settled:
+	case now-l.began >= settledAfter*median && (median < windowLeast || l.heard >= inFlight):
 		l.n, l.settled = 0, true
+	case l.known() && l.heard-l.fast >= l.sentBy:
+		l.settled = true
 	}
 }
 

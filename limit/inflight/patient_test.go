@@ -97,6 +97,7 @@ func TestCallsBeforeOthersOutwaitADrain(t *testing.T) {
 			r := newRig(t, Config{})
 			r.calm(20, 20, 20*time.Millisecond)
 			r.fill()
+			r.GaveUp(r.now)
 			came := r.now
 			r.now += 200 * time.Millisecond
 			holdUp(r)
@@ -108,6 +109,34 @@ func TestCallsBeforeOthersOutwaitADrain(t *testing.T) {
 			}
 			if r.now += hastySpell; r.Longer(r.now, came, 10, true) > max(r.now, r.Longer(r.now, came, 10, false)) {
 				t.Error("it waits on although the hold-up was long ago")
+			}
+		})
+	}
+}
+
+// Calls that fit and go before others find a queue for seconds if the upstream has few workers. They wait up to 3 s in
+// order of arrival, unless a caller has left: then the newest go first, as in other queues.
+func TestCallsBeforeOthersWaitUntilACallerLeaves(t *testing.T) {
+	for name, c := range map[string]struct {
+		leaves func(*rig)
+		before bool
+		wait   time.Duration
+	}{
+		"before others":                      {func(*rig) {}, true, hastySpell},
+		"before none":                        {func(*rig) {}, false, shortWait},
+		"a waiting caller has left":          {func(r *rig) { r.GaveUp(r.now) }, true, shortWait},
+		"a caller without response left":     {func(r *rig) { r.state.loses(r.now) }, true, shortWait},
+		"a caller left long ago":             {func(r *rig) { r.GaveUp(r.now - Held) }, true, hastySpell},
+		"one without response left long ago": {func(r *rig) { r.state.loses(r.now - rememberBad) }, true, hastySpell},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			r.calm(20, 20, 20*time.Millisecond)
+			r.fill()
+			c.leaves(r)
+			wait, stands := r.Wait(r.now, time.Minute, c.before), r.Stands(r.now, time.Minute, c.before)
+			if wait != c.wait || stands != (c.wait == shortWait) {
+				t.Errorf("it may wait %v, and the newest goes first: %v; want %v", wait, stands, c.wait)
 			}
 		})
 	}

@@ -65,7 +65,7 @@ func (d *side) admit(c int32) {
 		}
 		d.empty = s.now
 	}
-	w := d.bound.Wait(d.waited()).Seconds()
+	w := d.bound.Wait(0, d.waited(), false).Seconds()
 	k.state = 1
 	d.waiting++
 	d.q = append(d.q, c)

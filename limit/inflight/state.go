@@ -82,6 +82,9 @@ func (s *state) hears(a answer) {
 	bound := s.bound(now, calm)
 	l.took.add(a.took)
 	l.heard++
+	if a.took <= l.base {
+		l.fast = l.heard
+	}
 	s.last.add(a.took)
 	s.turnPeriod(now)
 	if calm {

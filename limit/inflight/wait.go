@@ -3,14 +3,20 @@ package inflight
 import "time"
 
 // Wait returns how long a call may wait for a slot if there has been a queue for waited without a break. In a
-// standing queue a long wait helps no caller, and the newest call has the most time left: see Stands.
-func (b *Bound) Wait(waited time.Duration) time.Duration {
+// standing queue a long wait helps no caller, and the newest call has the most time left: see Stands. With before, a
+// call may wait longer: the calls of lower priority make room.
+func (b *Bound) Wait(now, waited time.Duration, before bool) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.state.stands(waited) {
+	s := &b.state
+	d := max(leastWait, 2*s.base())
+	switch {
+	case s.stands(now, waited, before):
 		return shortWait
+	case before && s.callersStay(now):
+		return max(d, hastySpell)
 	}
-	return max(leastWait, 2*b.state.base())
+	return d
 }
 
 // Stands reports whether a queue that has not been empty for waited is standing: then the newest calls go first.
@@ -24,15 +30,21 @@ func (b *Bound) Stands(now, waited time.Duration, before bool) bool {
 			return false
 		}
 	}
-	return b.state.stands(waited)
+	return b.state.stands(now, waited, before)
 }
 
 // heldUpSpell is how long such calls may take to recover from a drain.
 const heldUpSpell = 10 * time.Second
 
-func (s *state) stands(waited time.Duration) bool {
-	return !s.starting() && waited > max(standing, s.base())
+// stands reports whether a queue is standing. Calls before others that need 80% of an upstream with 3 workers often find
+// a queue for more than half a second, and yet each could have its turn. So a queue of such calls is standing only if
+// callers have left lately, or a crowd waits.
+func (s *state) stands(now, waited time.Duration, before bool) bool {
+	return !s.starting() && waited > max(standing, s.base()) && !(before && s.callersStay(now))
 }
+
+// callersStay reports whether no caller has left lately, and no crowd has waited.
+func (s *state) callersStay(now time.Duration) bool { return now >= s.quiet.crowded && now >= s.bad }
 
 func (s *state) base() time.Duration {
 	if !s.learnt.known() {

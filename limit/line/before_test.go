@@ -55,3 +55,34 @@ func TestWhatThoseBeforeWant(t *testing.T) {
 		})
 	}
 }
+
+// beforeRules record whether calls went before others when they began to wait.
+type beforeRules struct {
+	rules
+	before []bool
+}
+
+func (r *beforeRules) Wait(_, _ time.Duration, before bool) time.Duration {
+	r.before = append(r.before, before)
+	return 10 * time.Millisecond
+}
+
+// A call goes before others if calls of lower priority wait, or began to wait within the last second.
+func TestCallGoesBeforeLowerPriorityOfTheLastSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := new(beforeRules)
+		l := New(clock.System, r, [Priorities]int{})
+		for _, c := range []struct {
+			priority int
+			after    time.Duration
+			want     bool
+		}{{1, 0, false}, {2, 0, false}, {1, 500 * time.Millisecond, true}, {2, 0, false}, {0, 900 * time.Millisecond, true}, {0, 1100 * time.Millisecond, false}} {
+			time.Sleep(c.after)
+			now := clock.System.Now()
+			_, _ = l.Join(t.Context(), now, &Call{Asker: wants(1), Priority: c.priority, Until: now + time.Hour})
+			if got := r.before[len(r.before)-1]; got != c.want {
+				t.Errorf("%d: priority %d, %v later, goes before others: %v", len(r.before), c.priority, c.after, got)
+			}
+		}
+	})
+}

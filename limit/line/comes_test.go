@@ -21,7 +21,7 @@ func (g *grown) Ask(time.Duration, time.Duration) Step {
 
 type anHour struct{}
 
-func (anHour) Wait(time.Duration) time.Duration                                     { return time.Hour }
+func (anHour) Wait(_, _ time.Duration, _ bool) time.Duration                        { return time.Hour }
 func (anHour) Stands(_, _ time.Duration, _ bool) bool                               { return false }
 func (anHour) Longer(time.Duration, time.Duration, int, bool) (until time.Duration) { return 0 }
 

@@ -70,8 +70,8 @@ type Asker interface {
 // Rules decide which call goes next and how long calls wait. They are called while the queue is locked.
 type Rules interface {
 	// Wait returns how long a new call may wait, if other calls of its priority or a higher one have waited for the
-	// given time without a break.
-	Wait(waited time.Duration) time.Duration
+	// given time without a break. before is as in Longer.
+	Wait(now, waited time.Duration, before bool) time.Duration
 
 	// Stands reports whether the newest calls of a priority go first instead of the oldest. before is as in Longer.
 	Stands(now, waited time.Duration, before bool) bool
@@ -128,6 +128,7 @@ type Line struct {
 
 	order  order
 	since  [Priorities]time.Duration // since when calls of the priority or a higher one have waited without a break
+	recent [Priorities]time.Duration // a second after a call of a lower priority last began to wait
 	driver *waiter                   // nil if no call waits
 	due    time.Duration             // when the first is entitled to ask; may be in the past
 	again  time.Duration             // when the driver asks again

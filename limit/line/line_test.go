@@ -22,7 +22,7 @@ type rules struct {
 	wait, stands, longer time.Duration
 }
 
-func (r *rules) Wait(time.Duration) time.Duration                          { return r.wait }
+func (r *rules) Wait(_, _ time.Duration, _ bool) time.Duration             { return r.wait }
 func (r *rules) Stands(_, waited time.Duration, _ bool) bool               { return waited > r.stands }
 func (r *rules) Longer(_, came time.Duration, _ int, _ bool) time.Duration { return came + r.longer }
 

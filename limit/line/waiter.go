@@ -49,7 +49,7 @@ func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (P
 	w.call, w.line, w.came, w.until = c, l, now, c.Until
 	w.at(at)
 	if l.rules != nil {
-		w.until = min(c.Until, now+l.rules.Wait(l.waited(now, c.Priority)))
+		w.until = min(c.Until, now+l.rules.Wait(now, l.waited(now, c.Priority), l.goesBefore(now, w)))
 	}
 	if c.Came == 0 || c.Recheck || l.order.strict { // a call that waits again returns to its position
 		if p, err := l.refuses(now, w); err != nil {
@@ -168,13 +168,16 @@ func (w *waiter) late(now time.Duration) bool {
 		return false
 	}
 	if l := w.line; l.rules != nil {
-		w.until = min(w.call.Until, l.rules.Longer(now, w.came, l.Waiting(), l.goesBefore(w)))
+		w.until = min(w.call.Until, l.rules.Longer(now, w.came, l.Waiting(), l.goesBefore(now, w)))
 	}
 	return now >= w.until
 }
 
-// goesBefore reports whether some waiting calls have a lower priority than the waiter.
-func (l *Line) goesBefore(w *waiter) bool { return l.order.upTo(w.call.Priority) < l.order.n }
+// goesBefore reports whether calls of a lower priority than the waiter's wait, or began to wait within the last second:
+// in an overload they wait briefly, and sometimes none does.
+func (l *Line) goesBefore(now time.Duration, w *waiter) bool {
+	return l.order.upTo(w.call.Priority) < l.order.n || now < l.recent[w.call.Priority]
+}
 
 // at sets the cost of a waiter from a spot.
 func (w *waiter) at(s Spot) { w.cost, w.units, w.after = within(s.Cost), s.Units, s.After }
@@ -187,6 +190,9 @@ func (l *Line) push(now time.Duration, w *waiter) {
 	for i := w.call.Priority; i < Priorities && l.order.upTo(i) == 0; i++ {
 		l.since[i] = now
 	}
+	for i := range w.call.Priority {
+		l.recent[i] = now + time.Second
+	}
 	l.soonest = min(l.soonest, w.call.Until)
 	w.line = l
 	l.order.push(w)
@@ -196,7 +202,7 @@ func (l *Line) push(now time.Duration, w *waiter) {
 // the newest call, because most older ones will be too late anyway (Maurer: Fail at Scale, ACM Queue 2015).
 func (l *Line) next(now time.Duration) *waiter {
 	w := l.order.first()
-	if l.rules != nil && w != nil && w.next != nil && l.rules.Stands(now, l.waited(now, w.call.Priority), l.goesBefore(w)) {
+	if l.rules != nil && w != nil && w.next != nil && l.rules.Stands(now, l.waited(now, w.call.Priority), l.goesBefore(now, w)) {
 		return w.flow.calls.last
 	}
 	return w
