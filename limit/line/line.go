@@ -187,6 +187,20 @@ func (l *Line) waited(now time.Duration, priority int) time.Duration {
 	return max(0, now-l.since[priority])
 }
 
+// waitedFor is waited for a call. If calls of other flows wait, only the call's own flow counts: in turn with it, the
+// others may wait without a break.
+func (l *Line) waitedFor(now time.Duration, c *Call) time.Duration {
+	d := l.waited(now, c.Priority)
+	p := &l.order.priorities[c.Priority]
+	switch f := p.flows[c.Flow]; {
+	case p.n > 0 && (f == nil || f.n == 0):
+		return 0
+	case p.n > 0 && f.n < p.n:
+		return min(d, now-f.since)
+	}
+	return d
+}
+
 // Kick lets the calls go for which there is enough now, after something was returned.
 func (l *Line) Kick() {
 	if l.Empty() {

@@ -3,6 +3,7 @@ package line
 import (
 	"container/heap"
 	"math"
+	"time"
 )
 
 // A priority consists of the flows whose calls have it.
@@ -20,11 +21,12 @@ type priority struct {
 type flow struct {
 	item
 	name   string
-	weight int    // of the last call that entered
-	last   int64  // charge for its last call, and the most credit that it may have
-	saved  int64  // its credit when it came back, until its next call goes
-	seq    uint64 // of the call with which it came, or came back
-	slot   int    // in the heap of its priority; -1 if no call waits
+	weight int           // of the last call that entered
+	last   int64         // charge for its last call, and the most credit that it may have
+	saved  int64         // its credit when it came back, until its next call goes
+	seq    uint64        // of the call with which it came, or came back
+	since  time.Duration // since when its calls have waited without a break
+	slot   int           // in the heap of its priority; -1 if no call waits
 	calls  list
 }
 

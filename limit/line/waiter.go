@@ -49,7 +49,7 @@ func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (P
 	w.call, w.line, w.came, w.until = c, l, now, c.Until
 	w.at(at)
 	if l.rules != nil {
-		w.until = min(c.Until, now+l.rules.Wait(now, l.waited(now, c.Priority), l.goesBefore(now, w)))
+		w.until = min(c.Until, now+l.rules.Wait(now, l.waitedFor(now, c), l.goesBefore(now, w)))
 	}
 	if c.Came == 0 || c.Recheck || l.order.strict { // a call that waits again returns to its position
 		if p, err := l.refuses(now, w); err != nil {
@@ -195,14 +195,16 @@ func (l *Line) push(now time.Duration, w *waiter) {
 	}
 	l.soonest = min(l.soonest, w.call.Until)
 	w.line = l
-	l.order.push(w)
+	if l.order.push(w); w.flow.n == 1 {
+		w.flow.since = now
+	}
 }
 
 // next returns the call whose turn it is; nil if no call waits. If the rules report that the queue is standing, it is
 // the newest call, because most older ones will be too late anyway (Maurer: Fail at Scale, ACM Queue 2015).
 func (l *Line) next(now time.Duration) *waiter {
 	w := l.order.first()
-	if l.rules != nil && w != nil && w.next != nil && l.rules.Stands(now, l.waited(now, w.call.Priority), l.goesBefore(now, w)) {
+	if l.rules != nil && w != nil && w.next != nil && l.rules.Stands(now, l.waitedFor(now, w.call), l.goesBefore(now, w)) {
 		return w.flow.calls.last
 	}
 	return w

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,4 +172,47 @@ func TestHangingCallsOfOneCallerStopNoOther(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Callers that wait for a fixed number of slots get them in turn: 20 waiting calls of one caller delay each call of
+// another caller by the present calls, and not by 20. They do not shorten its wait either: their queue never empties.
+func TestFixedSlotsGoInTurnByCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const work = 300 * time.Millisecond
+		n := memnet.New()
+		defer time.Sleep(5 * time.Minute)
+		defer n.Close()
+		up := n.Serve("api.test", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(work) }))
+		defer serveInside(t, n, twoTokens+"upstreams: {up: {url: \""+up+"\", concurrency: 2}}\n")()
+		client := &http.Client{Transport: n.Transport()}
+		call := func(token string) string {
+			r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://localhost/up/", nil)
+			value, _ := insideEnv(token)
+			r.Header.Set("X-Weir-Token", value)
+			resp, err := client.Do(r)
+			if err != nil {
+				return err.Error()
+			}
+			_ = resp.Body.Close()
+			return resp.Status
+		}
+		var over atomic.Bool
+		var wg sync.WaitGroup
+		for range 22 {
+			wg.Go(func() {
+				for !over.Load() {
+					_ = call("TOKEN_A")
+				}
+			})
+		}
+		time.Sleep(time.Second / 4)
+		for range 20 {
+			begin := time.Now()
+			if got, took := call("TOKEN_B"), time.Since(begin); got != "200 OK" || took > 2*work+work/10 {
+				t.Errorf("the other caller gets %s after %v, want 200 OK within %v", got, took, 2*work)
+			}
+		}
+		over.Store(true)
+		wg.Wait()
+	})
 }
