@@ -34,11 +34,13 @@ func reads(name string) bool {
 //     UpdateItem may count.
 //   - Model calls have no effect except their cost.
 //   - Deleting messages twice deletes them. Tags, policies and settings stay the same.
+//   - A poll gets the next message or task. One whose response was lost times out, and is sent again.
 var repeatable = map[string]bool{
 	"dynamodb.PutItem": true, "dynamodb.DeleteItem": true, "dynamodb.BatchWriteItem": true,
 	"bedrock.Converse": true, "bedrock.ConverseStream": true, "bedrock.InvokeModel": true,
 	"bedrock.InvokeModelWithResponseStream": true, "bedrock.ApplyGuardrail": true,
 	"sqs.DeleteMessage": true, "sqs.DeleteMessageBatch": true, "sqs.ChangeMessageVisibility": true, "sqs.ReceiveMessage": true,
+	"swf.PollForActivityTask": true, "swf.PollForDecisionTask": true,
 	"sts.AssumeRole": true, "sts.AssumeRoleWithWebIdentity": true, "sts.AssumeRoleWithSAML": true,
 	"kms.Decrypt": true, "kms.Encrypt": true, "kms.GenerateDataKey": true, "kms.Sign": true,
 	"monitoring.PutMetricAlarm": true, "drs.TerminateRecoveryInstances": true,
