@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -174,8 +175,10 @@ func (g *Group) nudge() {
 func (g *Group) waiting() []*queue {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Collect(maps.Values(g.queues))
+	return slices.SortedFunc(maps.Values(g.queues), byLane) // always in the same order, for simulators
 }
+
+func byLane(a, b *queue) int { return cmp.Compare(a.lane, b.lane) }
 
 // failed records a failed exchange with the store.
 func (g *Group) failed(err error) {

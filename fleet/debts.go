@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -20,7 +22,7 @@ func (d *debt) settlement(now time.Duration) Settlement {
 // owed collects the units of rolling limits that were spent without the store. If the store lost its data, it
 // includes all units that still count.
 func (g *Group) owed(now time.Duration, lost bool) {
-	for p := range g.spenders {
+	for _, p := range slices.SortedFunc(maps.Keys(g.spenders), byID) {
 		o := &p.own
 		p.turnOwn(now, p.spec(), g.standing.use(now))
 		o.spent.drop(now)

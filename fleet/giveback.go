@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -54,6 +55,9 @@ func (g *Group) giveBack(ctx context.Context, all bool) error {
 	return unsure
 }
 
+// byID puts leases in the order of their creation, so that a simulator's runs repeat.
+func byID(a, b *lease) int { return cmp.Compare(a.id, b.id) }
+
 // idle removes idle leases with settlements from the active ones and returns them. A lease with a later
 // settlement becomes active again.
 func (g *Group) idle(now time.Duration, all bool) (idle []*lease) {
@@ -65,6 +69,7 @@ func (g *Group) idle(now time.Duration, all bool) (idle []*lease) {
 	if !all {
 		idle = slices.DeleteFunc(idle, func(p *lease) bool { return !p.idle(now) })
 	}
+	slices.SortFunc(idle, byID)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, p := range idle {

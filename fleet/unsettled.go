@@ -70,14 +70,15 @@ func (g *Group) collect(now time.Duration) {
 		queues = append(queues, q)
 	}
 	g.mu.Unlock()
-	for _, q := range queues {
+	queues = slices.DeleteFunc(queues, func(q *queue) bool {
 		q.mu.Lock()
+		defer q.mu.Unlock()
 		idle := q.unsure && !q.asking && q.line.Waiting() == 0
 		q.asking = q.asking || idle
-		q.mu.Unlock()
-		if !idle {
-			continue
-		}
+		return !idle
+	})
+	slices.SortFunc(queues, byLane) // so that a simulator's runs repeat
+	for _, q := range queues {
 		q.handOver(now)
 		q.fetched()
 	}
