@@ -25,7 +25,8 @@ func (t *target) identify(c *weir.Call, trip *trip) {
 }
 
 // identifyOwn sets the hash of the credential that the caller sends to the upstream. A JWT is identified by its account,
-// because clients create a new one every hour or for every call.
+// because clients create a new one every hour or for every call, and by the caller's name: another caller can send a
+// forged JWT with this account, and the upstream's 429 for it must not pause the account's owner.
 func (t *target) identifyOwn(c *weir.Call, trip *trip) {
 	if c.Credential == weir.NoCredential {
 		return
@@ -34,7 +35,7 @@ func (t *target) identifyOwn(c *weir.Call, trip *trip) {
 	account := accountOf(own)
 	switch {
 	case account != "":
-		setCredential(c, t.Veil.Hide(account))
+		setCredential(c, t.Veil.Hide(account+"\x00"+trip.who.Name))
 	case c.Credential != "": // a dialect has set it
 	case own != "":
 		c.Credential = t.Veil.Hide(own)

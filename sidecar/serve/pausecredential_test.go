@@ -251,6 +251,42 @@ func TestJWTsOfOneAccountPauseOnlyThisAccount(t *testing.T) {
 	}
 }
 
+// A caller sends a forged JWT with another caller's account, and the upstream throttles it. This pauses the forger only.
+func TestForgedJWTPausesNoOtherCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New()
+		defer n.Close()
+		var served atomic.Int64
+		defer serveInside(t, n, twoTokens+"upstreams: {up: {url: \""+throttling(n, &served)+"\", retry: off}}\n")()
+		client := &http.Client{Transport: n.Transport()}
+		call := func(token, jwt, throttle string) int {
+			status, _ := callAs(t, client, token, "GET", "/up/", "", func(h http.Header) {
+				h.Set("Authorization", "Bearer "+jwt)
+				h.Set("X-Weir-Timeout", "1s")
+				if throttle != "" {
+					h.Set("X-Throttle", throttle)
+				}
+			})
+			return status
+		}
+		const claims = `{"iss":"i","sub":"victim"}`
+		victim := jwtOf(claims)
+		if got := call("TOKEN_A", victim, ""); got != http.StatusOK {
+			t.Fatalf("the victim gets %d", got)
+		}
+		forged := strings.TrimSuffix(victim, victim[len(victim)-8:]) + "AAAAAAAA"
+		if got := call("TOKEN_B", forged, "429 600"); got != http.StatusTooManyRequests {
+			t.Fatalf("the forger gets %d", got)
+		}
+		if got := call("TOKEN_A", victim, ""); got != http.StatusOK {
+			t.Errorf("after a throttle of the forger, the victim gets %d", got)
+		}
+		if got := call("TOKEN_B", jwtOf(`{"iss":"i","sub":"victim","jti":2}`), ""); got == http.StatusOK {
+			t.Error("the forger is served with another JWT of the account that it was throttled with")
+		}
+	})
+}
+
 // A throttle of any form pauses the credential that received it, and no other one.
 func TestThrottleOfAnyFormPausesOnlyItsCredential(t *testing.T) {
 	for name, c := range map[string]struct {
