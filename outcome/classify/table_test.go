@@ -211,9 +211,9 @@ Values have these forms:
 | HTTP date | ` + "`Fri, 20 Nov 2026 12:00:04 GMT`, `Friday, 20-Nov-26 12:00:04 GMT`, `Fri Nov 20 12:00:04 2026`" + ` | until then; weir also reads the dates of mail, cookies, Go and JavaScript; UTC without a zone |
 | list | ` + "`4, 7`, `30s, 60s`" + ` | the longest; in limit headers, one limit each |
 
-A wait until an instant counts from the response's ` + "`Date`" + `, or without one from weir's clock. An instant in the past is a wait of 0. Pauses are at most 15 minutes, for quotas 31 days. The event and the log line ` + "`paused`" + ` contain the requested wait (` + "`hint`" + `) and the pause (` + "`after`" + `).
+A wait until an instant counts from the response's ` + "`Date`" + `, or without one from weir's clock. Past instants are waits of 0. Pauses are at most 15 minutes, for quotas 31 days. The event and the log line ` + "`paused`" + ` contain the requested wait (` + "`hint`" + `) and the pause (` + "`after`" + `).
 
-weir reads up to 64 KiB of a body. It decompresses gzip, deflate, br and zstd, also in layers.
+weir reads up to 64 KiB of a body. It decompresses gzip, deflate, br and zstd.
 `
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
