@@ -95,7 +95,7 @@ func (closing) HandleDeserialize(ctx context.Context, in middleware.DeserializeI
 	out, metadata, err := next.HandleDeserialize(ctx, in)
 	l := lifeOf(ctx)
 	if resp, ok := out.RawResponse.(*smithyhttp.Response); ok && l != nil && resp.Body != nil && resp.Body != http.NoBody {
-		l.held, l.answer = true, &answer{ReadCloser: resp.Body, cancel: l.cancel, caller: l.Context, left: resp.ContentLength, errors: classify.NewStream(resp.Header)}
+		l.held, l.answer = true, &answer{ReadCloser: resp.Body, cancel: l.cancel, caller: l.Context, left: resp.ContentLength, part: partLength(resp), errors: classify.NewStream(resp.Header)}
 		resp.Body = l.answer
 	}
 	return out, metadata, err
@@ -109,11 +109,20 @@ type answer struct {
 	caller context.Context
 	errors *classify.Stream // nil if the format has no known errors
 	left   int64            // remaining bytes; negative if unknown
+	part   int64            // bytes of the part of an object that are still missing; 0 if the response is not a part
 
 	mu    sync.Mutex
 	run   *weir.Run // after follow
 	ended bool
 	end   outcome.Outcome
+}
+
+// partLength returns the number of bytes that a response with a part of an object announces, or 0.
+func partLength(resp *smithyhttp.Response) int64 {
+	if resp.Uncompressed || resp.Request != nil && resp.Request.Method == http.MethodHead {
+		return 0
+	}
+	return classify.PartLength(resp.StatusCode, resp.Header)
 }
 
 // follow reports the attempt when the body ends. It returns false if the SDK has read the body, or none arrived.
@@ -136,6 +145,7 @@ func (a *answer) follow(r *weir.Run) bool {
 // Read implements io.Reader.
 func (a *answer) Read(b []byte) (int, error) {
 	n, err := a.ReadCloser.Read(b)
+	a.part = max(0, a.part-int64(n))
 	if a.left -= int64(n); n > 0 && a.errors != nil {
 		a.errors.Feed(b[:n])
 	}
@@ -185,6 +195,8 @@ func (a *answer) outcome(err error) outcome.Outcome {
 		}
 	}
 	switch {
+	case a.part > 0 && (err == io.EOF || a.left == 0):
+		return outcome.Outcome{Class: outcome.Failed, Code: classify.CutStream}
 	case err == io.EOF, err == errClosed && (a.left == 0 || a.caller.Err() == nil):
 		return outcome.Outcome{Class: outcome.OK}
 	case a.caller.Err() != nil:

@@ -54,18 +54,25 @@ func TestALifeHasBothContexts(t *testing.T) {
 func TestBrokenObjectIsAFailure(t *testing.T) {
 	for _, c := range []struct {
 		name, header, body string
+		part               string
 		length             int
 		reads, leaves      bool
 		want               outcome.Class
 	}{
-		{"whole", "", "hello", 5, true, false, outcome.OK},
-		{"cut", "", "abc", 1000, true, false, outcome.Failed},
-		{"closed by the program", "", "abc", 3, false, false, outcome.OK},
-		{"left by the program", "", "abc", 1000, true, true, outcome.Canceled},
-		{"error event", "text/event-stream", "event: error\ndata: x\n\n", 22, true, false, outcome.Failed},
+		{"whole", "", "hello", "", 5, true, false, outcome.OK},
+		{"cut", "", "abc", "", 1000, true, false, outcome.Failed},
+		{"closed by the program", "", "abc", "", 3, false, false, outcome.OK},
+		{"left by the program", "", "abc", "", 1000, true, true, outcome.Canceled},
+		{"error event", "text/event-stream", "event: error\ndata: x\n\n", "", 22, true, false, outcome.Failed},
+		{"part", "", "abc", "bytes 3-5/9", 3, true, false, outcome.OK},
+		{"part that is too short", "", "abc", "bytes 0-99/900", 3, true, false, outcome.Failed},
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", strconv.Itoa(c.length))
+			if c.part != "" {
+				w.Header().Set("Content-Range", c.part)
+				w.WriteHeader(http.StatusPartialContent)
+			}
 			if c.header != "" {
 				w.Header().Set("Content-Type", c.header)
 			}

@@ -2,10 +2,8 @@ package httpx
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -175,21 +173,12 @@ func (e *ending) outcome(err error) outcome.Outcome {
 // whole reports whether all of the body has arrived when it ended with err.
 func (e *ending) whole(err error) bool { return err == io.EOF || err == nil && e.left == 0 }
 
-// partLength returns the number of bytes that a response with a part of a file announces, or 0. Its Content-Length may be that of a
-// shorter body, which a caller would append as the whole part.
+// partLength returns the number of bytes that a response with a part of a file announces, or 0.
 func partLength(resp *http.Response) int64 {
-	if resp.StatusCode != http.StatusPartialContent || resp.Uncompressed || resp.Request != nil && resp.Request.Method == http.MethodHead {
+	if resp.Uncompressed || resp.Request != nil && resp.Request.Method == http.MethodHead {
 		return 0
 	}
-	unit, part, _ := strings.Cut(resp.Header.Get("Content-Range"), " ")
-	part, _, _ = strings.Cut(part, "/")
-	from, to, _ := strings.Cut(part, "-")
-	first, err1 := strconv.ParseInt(from, 10, 64)
-	last, err2 := strconv.ParseInt(to, 10, 64)
-	if err := errors.Join(err1, err2); err != nil || !strings.EqualFold(unit, "bytes") || first < 0 || last < first {
-		return 0
-	}
-	return last - first + 1
+	return classify.PartLength(resp.StatusCode, resp.Header)
 }
 
 // trailed returns the outcome of a complete response, from its trailers.

@@ -181,7 +181,7 @@ func (s sight) collectQuotas(to emit) {
 }
 
 // idle reports whether nothing holds calls back. An upstream that was never called has no further series then: a file can
-// have 10,000 upstreams, of which a process calls a few.
+// have 10,000 upstreams, and a process calls few of them.
 func (s sight) idle() bool {
 	open := func(b breaker.View) bool { return b.Phase != breaker.Closed }
 	paused := func(l weir.LimitView) bool { return l.Level.Paused > 0 }
