@@ -60,9 +60,9 @@ test: deps ## vet and test everything, including fuzz seeds: some minutes
 
 # The clients have a gigabyte.
 test-clients: ## run coding agents, command line tools and other clients with weir run
-	@scripts/deps clients curl git npm aws gh kubectl cargo python3 pip boto3 requests
-	@PATH="$(CURDIR)/.deps/clients/node_modules/.bin:$$PATH" NODE_PATH="$(CURDIR)/.deps/clients/node_modules" \
-		go test -count=1 -tags clients ./cmd/weir -run '^TestRun(ReadsCallsOf|LimitsTools|PassesWebSocket|BudgetOfAgent)'
+	@scripts/deps clients dynalite curl git npm aws gh kubectl cargo python3 pip boto3 requests
+	@PATH="$(CURDIR)/.deps/clients/node_modules/.bin:$$PATH" NODE_PATH="$(CURDIR)/.deps/clients/node_modules:$(CURDIR)/.deps/npm/node_modules" \
+		go test -count=1 -tags clients ./cmd/weir -run '^TestRun(ReadsCallsOf|LimitsTools|PassesWebSocket|BudgetOf)'
 
 # Servers are slow for each step of a history. Long histories of queues run in SQLite.
 SLOW := delivery/postgres,delivery/dynamosqs

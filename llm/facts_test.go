@@ -34,7 +34,7 @@ func TestRefusalsOfEveryFamily(t *testing.T) {
 				t.Fatalf("seed %d, family %v: %v %s", seed, family, w.Header(), body)
 			}
 			aws := family == llm.Converse || family == llm.Invoke // for these, the error code determines the status
-			if final := w.Header().Get("X-Should-Retry") == "false"; !aws && w.Code != f.Status || final != (refusal.Reason == weir.QuotaExhausted && f.Wait > time.Minute) {
+			if final := w.Header().Get("X-Should-Retry") == "false"; !aws && w.Code != f.Status || final != (refusal.Reason == weir.QuotaExhausted && f.Wait > time.Minute || f.Kind() == refuse.Limited && f.Wait >= refuse.LongWait) {
 				t.Fatalf("seed %d, family %v: %d %v of %v", seed, family, w.Code, w.Header(), refusal)
 			}
 			if said := w.Header().Get("X-Amz-Retry-After"); said != "" && said != ms {

@@ -12,8 +12,8 @@ import (
 
 // Refuse writes an error with the family's format and codes, so that the family's SDKs recognize it. The caller must set
 // headers with the retry time before. Refuse sets x-should-retry, which OpenAI's and Anthropic's SDKs obey before
-// everything else. It is false for final failures, and for used-up quotas unless they are available again within a
-// minute.
+// everything else. It is false for final failures, for used-up quotas unless they are available again within a minute, and
+// for rates whose wait is long, because the SDKs would sleep until its end.
 //
 // Bedrock's clients do not know that header. For them the error code decides, and determines the status (see
 // wire.Error). In the other families Status is used. If it is 0, Kind determines the status.
@@ -39,7 +39,7 @@ func (r Route) Refuse(w http.ResponseWriter, f Failure) {
 
 // final reports whether a retry within the next minute is useless.
 func (f Failure) final() bool {
-	return f.Final || f.Kind == Exhausted && (f.RetryAfter <= 0 || f.RetryAfter > time.Minute)
+	return f.Final || f.Kind == Exhausted && (f.RetryAfter <= 0 || f.RetryAfter > time.Minute) || f.Kind == Limited && f.RetryAfter >= refuse.LongWait
 }
 
 // A word has the codes of all families for one kind of failure.

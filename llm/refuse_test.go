@@ -21,7 +21,7 @@ func TestRefuseSpeaksTheFamily(t *testing.T) {
 		{Responses, Failure{Kind: Exhausted, Message: m}, 429, `{"error":{"message":"come back","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`, "false", ""},
 		{OpenAI, Failure{Kind: Exhausted, Message: m, RetryAfter: time.Minute}, 429, `{"error":{"message":"come back","type":"requests","param":null,"code":"rate_limit_exceeded"}}`, "", ""},
 		{OpenAI, Failure{Kind: Exhausted, Message: m, RetryAfter: time.Hour}, 429, `{"error":{"message":"come back","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`, "false", ""},
-		{OpenAI, Failure{Kind: Limited, Message: m, RetryAfter: time.Hour}, 429, `{"error":{"message":"come back","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`, "", ""},
+		{OpenAI, Failure{Kind: Limited, Message: m, RetryAfter: time.Hour}, 429, `{"error":{"message":"come back","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`, "false", ""},
 		{OpenAI, Failure{Kind: GaveUp, Message: m, Final: true}, 502, `{"error":{"message":"come back","type":"server_error","param":null,"code":"upstream_error"}}`, "false", ""},
 		{OpenAI, Failure{Kind: Stranger, Message: m, Final: true}, 401, `{"error":{"message":"come back","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`, "false", ""},
 		{Anthropic, Failure{Kind: Stranger, Message: m, Final: true}, 401, `{"type":"error","error":{"type":"authentication_error","message":"come back"},"request_id":null}`, "false", ""},
