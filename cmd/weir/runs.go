@@ -13,10 +13,10 @@ func newRuns(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "runs [NAME]",
 		Short: "List the runs of agents, and what they used",
-		Long: `List the runs of agents, the latest first: calls, tokens, dollars, tools, refusals and remaining limits. NAME shows one run with
-its limits for each tool. weir counts since its start, and keeps 200 runs.
+		Long: `List the latest runs of agents: calls, tokens, dollars, tools, refusals and remaining limits. NAME shows one run with
+its limits for each tool. Each process counts its calls since its start, and keeps 200 runs.
 
-Without --admin, the list includes all running "weir run" commands.`,
+Without --admin, it includes all running "weir run" commands.`,
 		Example: `  weir runs
   weir runs review-42 --json`,
 	}
