@@ -59,8 +59,8 @@ type sums struct {
 	any    bool // a count is not 0
 }
 
-// collectCounts sends the counts of all upstreams that were called, and returns the others.
-func (m *Metrics) collectCounts(to chan<- prometheus.Metric) (uncalled map[string]bool) {
+// collectCounts sends the counts of all upstreams, and returns those that were not called. With few, it omits these.
+func (m *Metrics) collectCounts(to chan<- prometheus.Metric, few bool) (uncalled map[string]bool) {
 	m.mu.Lock()
 	all, examples := make(map[string][]counted, len(m.counted)), make(map[string]map[string]exemplars)
 	for name, c := range m.counted {
@@ -78,8 +78,7 @@ func (m *Metrics) collectCounts(to chan<- prometheus.Metric) (uncalled map[strin
 				s.add(&n)
 			}
 		}
-		if !s.any {
-			uncalled[name] = true
+		if uncalled[name] = !s.any; few && !s.any {
 			continue
 		}
 		s.send(to, name, each[0].since, examples[name])

@@ -220,6 +220,7 @@ func TestBudgetsAreExportedInDollars(t *testing.T) {
 	u := newUpstream(t, "api", weir.Policy{Limits: []limit.Limit{inDollars}}, weir.Options{Clock: c, Events: m.Events()})
 	m.Watch(u)
 	check(t, reg, 0, "weir_budget_spent_dollars", "money", "api")
+	check(t, reg, 0, "weir_decisions_total", "quota_exhausted", "money", "default", "api")
 	call := func(user string, held int64) (*weir.Permit, weir.Decision) {
 		return try(u, weir.Call{Keys: map[string]string{"user": user}, Cost: map[string]int64{limit.USD: held, limit.USDMost: held}})
 	}
@@ -231,7 +232,6 @@ func TestBudgetsAreExportedInDollars(t *testing.T) {
 		p.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{limit.USD: cost}})
 	}
 	call("a", 17_000_000) // held until the end
-	check(t, reg, 0, "weir_decisions_total", "quota_exhausted", "money", "default", "api")
 	check(t, reg, 20, "weir_budget_dollars", "money", "api")
 	check(t, reg, 16.25, "weir_budget_spent_dollars", "money", "api")
 	if _, d := call("b", 5_000_000); d.Reason != weir.QuotaExhausted {
@@ -294,10 +294,9 @@ func TestBreakersAreCountedByState(t *testing.T) {
 	keyed := newUpstream(t, "keyed", weir.Policy{BreakerScope: "shard"}, weir.Options{Clock: c, Events: m.Events()})
 	m.Watch(one)
 	m.Watch(keyed)
-	p, _ := try(one, weir.Call{})
-	p.Report(outcome.Outcome{Class: outcome.OK})
 	check(t, reg, 1, "weir_breakers", "closed", "one")
 	check(t, reg, 0, "weir_breakers", "open", "one")
+	check(t, reg, 0, "weir_breakers", "closed", "keyed")
 	check(t, reg, 0, "weir_breaker_transitions_total", "closed", "open", "one") // not absent: otherwise an alert would miss the first one
 
 	one.Breaker("").ForceOpen(c.now, time.Minute)

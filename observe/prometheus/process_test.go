@@ -3,6 +3,7 @@ package weirprom
 import (
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -43,33 +44,37 @@ func TestWhatAlertsReadIsThereBeforeItHappens(t *testing.T) {
 	put := perSecond("put", "", 10)
 	put.Operations = []string{"put"}
 	day := limit.Limit{Name: "day", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 3}, Every: bucket.Day}
-	u := newUpstream(t, "s3", weir.Policy{Limits: []limit.Limit{put, day}}, weir.Options{Events: m.Events()})
-	m.Watch(u)
+	m.Watch(newUpstream(t, "s3", weir.Policy{Limits: []limit.Limit{put, day}}, weir.Options{Events: m.Events()}))
 	check(t, reg, 0, "weir_violations_total", "put", "put", "s3")
 	check(t, reg, 0, "weir_calls_given_up_total", "put", "budget", "s3")
-	check(t, reg, 0, "weir_breaker_transitions_total", "closed", "open", "s3")
-	check(t, reg, 0, "weir_quota_used_ratio", "day", "s3")
-
-	p, _ := try(u, weir.Call{})
-	p.Report(outcome.Outcome{Class: outcome.OK})
 	check(t, reg, 0, "weir_calls_total", "default", "failed", "s3")
 	check(t, reg, 0, "weir_attempts_total", "throttled", "put", "s3")
 	check(t, reg, 0, "weir_decisions_total", "rate_limited", "put", "put", "s3")
 	check(t, reg, 0, "weir_decisions_total", "circuit_open", "", "put", "s3")
 	check(t, reg, 10, "weir_wait_max_seconds", "s3")
+	check(t, reg, 0, "weir_quota_used_ratio", "day", "s3")
 }
 
-// A file can have 10,000 upstreams, of which a process calls a few. The others have few series until their first call, and
-// while nothing holds their calls back.
-func TestUpstreamsWithoutCallsHaveFewSeries(t *testing.T) {
+// Of many upstreams, those without calls have few series while nothing holds their calls back.
+func TestManyUpstreamsWithoutCallsHaveFewSeries(t *testing.T) {
+	const n = completeUpstreams + 1
 	reg := prometheus.NewPedanticRegistry()
 	m := New(reg)
-	u := newUpstream(t, "s3", weir.Policy{Limits: []limit.Limit{perSecond("put", "", 10)}}, weir.Options{Events: m.Events()})
-	m.Watch(u)
-	if n, err := testutil.GatherAndCount(reg); err != nil || n > 4 {
-		t.Errorf("%d series, %v", n, err)
+	var all []*weir.Upstream
+	for i := range n {
+		u := newUpstream(t, fmt.Sprint(i), weir.Policy{Limits: []limit.Limit{perSecond("put", "", 10)}}, weir.Options{Events: m.Events()})
+		m.Watch(u)
+		all = append(all, u)
 	}
-	u.Breaker("").ForceOpen(clock.System.Now(), time.Minute)
-	check(t, reg, 1, "weir_breakers", "open", "s3")
-	check(t, reg, 10, "weir_limit_configured_rate", "put", "s3")
+	if got, err := testutil.GatherAndCount(reg); err != nil || got > 4*n {
+		t.Errorf("%d series, %v", got, err)
+	}
+	p, _ := try(all[0], weir.Call{})
+	p.Report(outcome.Outcome{Class: outcome.OK})
+	all[1].Breaker("").ForceOpen(clock.System.Now(), time.Minute)
+	check(t, reg, 1, "weir_attempts_total", "ok", "default", "0")
+	check(t, reg, 0, "weir_calls_total", "default", "failed", "0")
+	check(t, reg, 1, "weir_breakers", "open", "1")
+	check(t, reg, 10, "weir_limit_configured_rate", "put", "1")
+	check(t, reg, -1, "weir_limit_configured_rate", "put", "2")
 }
