@@ -59,7 +59,7 @@ type sums struct {
 	any    bool // a count is not 0
 }
 
-// collectCounts sends the counts of all upstreams, and returns those that were not called. With few, it omits these.
+// collectCounts sends the counts of all upstreams, and returns the upstreams without calls. With few, it omits their counts.
 func (m *Metrics) collectCounts(to chan<- prometheus.Metric, few bool) (uncalled map[string]bool) {
 	m.mu.Lock()
 	all, examples := make(map[string][]counted, len(m.counted)), make(map[string]map[string]exemplars)
