@@ -19,7 +19,7 @@ import (
 // wire.Error). In the other families Status is used. If it is 0, Kind determines the status.
 func (r Route) Refuse(w http.ResponseWriter, f Failure) {
 	f.Status = cmp.Or(f.Status, words[f.Kind].status, http.StatusInternalServerError)
-	if f.final() {
+	if f.final() || f.long() {
 		w.Header().Set("X-Should-Retry", "false")
 	}
 	if r.Family == Converse || r.Family == Invoke {
@@ -39,8 +39,11 @@ func (r Route) Refuse(w http.ResponseWriter, f Failure) {
 
 // final reports whether a retry within the next minute is useless.
 func (f Failure) final() bool {
-	return f.Final || f.Kind == Exhausted && (f.RetryAfter <= 0 || f.RetryAfter > time.Minute) || f.Kind == Limited && f.RetryAfter >= refuse.LongWait
+	return f.Final || f.Kind == Exhausted && (f.RetryAfter <= 0 || f.RetryAfter > time.Minute)
 }
+
+// long reports whether a rate allows a retry so late that an SDK must not sleep until then.
+func (f Failure) long() bool { return f.Kind == Limited && f.RetryAfter >= refuse.LongWait }
 
 // A word has the codes of all families for one kind of failure.
 type word struct {
@@ -71,7 +74,7 @@ func (f Failure) word() word {
 	switch {
 	case f.Kind == Exhausted && !f.final():
 		same = Limited
-	case f.Kind == Limited && f.RetryAfter >= refuse.LongWait: // codex would sleep until then
+	case f.long():
 		same = Exhausted
 	}
 	if same != f.Kind {
