@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
@@ -41,9 +42,9 @@ callers:
   max_wait: 30s
   limits: {global: off, user: off, user-day: off, %[3]s}
 upstreams:
-  model: {preset: anthropic, url: %[2]q, limits: {rpm: off, itpm: off, otpm: off}}
-  tools: {preset: mcp, url: %[2]q, callers: true, keys: {run: "header:X-Agent-Run"}, limits: {%[4]s}}
-  plain: {url: %[2]q, callers: true}
+  model: {preset: anthropic, url: %[2]q, concurrency: off, limits: {rpm: off, itpm: off, otpm: off}}
+  tools: {preset: mcp, url: %[2]q, concurrency: off, callers: true, keys: {run: "header:X-Agent-Run"}, limits: {%[4]s}}
+  plain: {url: %[2]q, concurrency: off, callers: true}
 `, redis.URL(), up.URL, limits, toolLimits))
 	}
 	return f
@@ -137,6 +138,7 @@ func (f *fleetRun) spent(run string) (usd [2]float64) {
 // its budgets of tokens and dollars except for less than a call may need. Each process keeps tokens for an outage of the store.
 // When it is idle, the other one gets them.
 func TestFleetKeepsBudgetOfRun(t *testing.T) {
+	raced.Skip(t, "thousands of simultaneous calls are slow, and other tests run the same code")
 	t.Parallel()
 	for _, c := range []struct {
 		unit, limits string
@@ -175,8 +177,8 @@ func TestFleetKeepsBudgetOfRun(t *testing.T) {
 			if came := [3]int{int(f.came[0].Load()), int(f.came[1].Load()), int(f.came[2].Load())}; came != [3]int{served["r1 model"], served["r1 search"], served["r1 plain"]} {
 				t.Errorf("%d calls reached the upstreams, and %v were served", came, served)
 			}
-			if want := float64(105*charged) / 1e4; c.unit == "dollars" && f.spent("r1") != [2]float64{want, want} {
-				t.Errorf("reported as spent: %v, want %v", f.spent("r1"), want)
+			if want := float64(105*charged) / 1e4; c.unit == "dollars" {
+				eventually(t, fmt.Sprintf("%v dollars reported as spent by both", want), func() bool { return f.spent("r1") == [2]float64{want, want} })
 			}
 		})
 	}
@@ -184,6 +186,7 @@ func TestFleetKeepsBudgetOfRun(t *testing.T) {
 
 // Limits by two scopes count each combination once in two processes.
 func TestFleetKeepsLimitsOfPairs(t *testing.T) {
+	raced.Skip(t, "thousands of simultaneous calls are slow, and other tests run the same code")
 	t.Parallel()
 	runs, tools := []string{"r1", "r2"}, []string{"search", "fetch"}
 	t.Run("callers", func(t *testing.T) {
