@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/seed1158cd35/weir/internal/test/campaign"
 	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/sidecar/status"
@@ -42,9 +43,9 @@ callers:
   max_wait: 30s
   limits: {global: off, user: off, user-day: off, %[3]s}
 upstreams:
-  model: {preset: anthropic, url: %[2]q, concurrency: off, limits: {rpm: off, itpm: off, otpm: off}}
-  tools: {preset: mcp, url: %[2]q, concurrency: off, callers: true, keys: {run: "header:X-Agent-Run"}, limits: {%[4]s}}
-  plain: {url: %[2]q, concurrency: off, callers: true}
+  model: {preset: anthropic, url: %[2]q, concurrency: off, breaker: off, limits: {rpm: off, itpm: off, otpm: off}}
+  tools: {preset: mcp, url: %[2]q, concurrency: off, breaker: off, callers: true, keys: {run: "header:X-Agent-Run"}, limits: {%[4]s}}
+  plain: {url: %[2]q, concurrency: off, breaker: off, callers: true}
 `, redis.URL(), up.URL, limits, toolLimits))
 	}
 	return f
@@ -90,14 +91,17 @@ func (f *fleetRun) call(member, upstream int, run, tool string) (served bool, te
 	return resp.StatusCode == http.StatusOK && !strings.Contains(string(b), `"isError":true`), string(b)
 }
 
-// burst makes 1,000 calls at the same time through both processes, and returns how many were served, by run and upstream or
+// burst makes 1,000 calls through both processes, in long tests all at the same time, and returns how many were served, by run and upstream or
 // tool. The responses to refused calls must contain one of the texts.
 func (f *fleetRun) burst(runs, tools []string, texts ...string) map[string]int {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	served := make(map[string]int)
+	places := make(chan struct{}, campaign.Of(100, 1000)) // so many at once are slow on a busy machine
 	for i := range 1000 {
+		places <- struct{}{}
 		all.Go(func() {
+			defer func() { <-places }()
 			run, upstream, tool := runs[i/6%len(runs)], i%3, tools[i/12%len(tools)]
 			ok, text := f.call(i%2, upstream, run, tool)
 			mu.Lock()
@@ -134,7 +138,7 @@ func (f *fleetRun) spent(run string) (usd [2]float64) {
 	return usd
 }
 
-// A run makes 1,000 calls at the same time, to three upstreams through two processes. It uses exactly its budget of calls, and
+// A run makes 1,000 calls, many at the same time, to three upstreams through two processes. It uses exactly its budget of calls, and
 // its budgets of tokens and dollars except for less than a call may need. Each process keeps tokens for an outage of the store.
 // When it is idle, the other one gets them.
 func TestFleetKeepsBudgetOfRun(t *testing.T) {
@@ -177,8 +181,14 @@ func TestFleetKeepsBudgetOfRun(t *testing.T) {
 			if came := [3]int{int(f.came[0].Load()), int(f.came[1].Load()), int(f.came[2].Load())}; came != [3]int{served["r1 model"], served["r1 search"], served["r1 plain"]} {
 				t.Errorf("%d calls reached the upstreams, and %v were served", came, served)
 			}
-			if want := float64(105*charged) / 1e4; c.unit == "dollars" {
-				eventually(t, fmt.Sprintf("%v dollars reported as spent by both", want), func() bool { return f.spent("r1") == [2]float64{want, want} })
+			if c.unit != "dollars" {
+				return
+			}
+			// A process shows what its latest request to the store saw, with the hold of a call that has ended since.
+			for _, got := range f.spent("r1") {
+				if want := float64(105*charged) / 1e4; got < want || got > want+0.011 {
+					t.Errorf("reported as spent: %v, want %v", got, want)
+				}
 			}
 		})
 	}
