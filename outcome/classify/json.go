@@ -288,12 +288,15 @@ func (w *walker) step(t json.Token) {
 	path, key := w.where()
 	if root, _, _ := bytes.Cut(path, []byte(".")); t != nil && t != json.Delim('}') && t != json.Delim(']') {
 		switch string(root) {
-		case "data":
-			w.facts.data = true
 		case "errors", "error", "error_code", "error_message":
 			w.facts.errors = true
 		case "Response":
 			w.facts.errors = w.facts.errors || bytes.HasPrefix(path, []byte("Response.Error."))
+		case "", "code", "error_description", "error_type", "extensions", "message", "msg", "ok", "request_id", "requestId", "response_metadata",
+			"retry_after", "status", "status_code", "statusCode", "success", "timestamp", "type":
+		default: // data, or another result
+			_, opens := t.(json.Delim)
+			w.facts.data = w.facts.data || !opens || string(root) == "data"
 		}
 	}
 	switch t := t.(type) {
