@@ -177,6 +177,7 @@ func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	if p.pool != "" {
 		u.pauses.pause(now, pause.OfPool(p.pool), p.pool, why, s)
 	} else if !charged { // then the operation is paused
+		u.pauses.hints.noteEarly(pause.OfOperation(p.plan.op.Name))
 		u.pauses.pause(now, pause.OfOperation(p.plan.op.Name), "", why, s)
 	}
 	if !charged {
@@ -193,6 +194,9 @@ func (p *Permit) pauseLimits(u *Upstream, now time.Duration, why pause.Reason, s
 			continue
 		}
 		any = true
+		if p.credential == "" {
+			u.pauses.hints.noteEarly(whose(c))
+		}
 		u.pauses.pause(now, whose(c), c.Key, why, s)
 		e.Limit, e.Key = c.Registry.Limit().Name, c.Key
 		tell(u.options.Events.Paused, e)

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,8 +31,41 @@ type sharedHints struct {
 	mixed atomic.Bool // a call has brought a credential
 	good  goodCredentials
 
-	mu   sync.Mutex // a leaf: nothing is called while it is held
-	last map[pause.Subject]sharedHint
+	mu    sync.Mutex // a leaf: nothing is called while it is held
+	last  map[pause.Subject]sharedHint
+	early []pause.Subject // what hints paused before a call brought a credential; at most mostEarly
+}
+
+// mostEarly bounds sharedHints.early.
+const mostEarly = 64
+
+// noteEarly notes that a hint pauses all calls of a subject, if no call has brought a credential yet.
+func (h *sharedHints) noteEarly(of pause.Subject) {
+	if h.mixed.Load() {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.early) < mostEarly && !slices.Contains(h.early, of) {
+		h.early = append(h.early, of)
+	}
+}
+
+// liftEarly ends the pauses of hints that calls without a credential received, when the first call brings one:
+// otherwise one caller could stop all others by a call at the start. The hints may concern all, so every credential
+// learns that by its own call.
+func (u *Upstream) liftEarly() {
+	h, now := &u.pauses.hints, u.clock.Now()
+	h.mu.Lock()
+	early := h.early
+	h.early = nil
+	h.mu.Unlock()
+	for _, of := range early {
+		if e := u.pauses.In(now, of); e.Until() > now && (e.Reason(now) == pause.Rate || e.Reason(now) == pause.Quota) {
+			u.pauses.resumed(now, u.pauses.Lift(now, of, false), ByProbe)
+			u.pauses.share()
+		}
+	}
 }
 
 // A sharedHint is the hint that lasts longest of those that credentials received. It is a value.
@@ -169,8 +203,8 @@ func (p *Permit) ofCredential(u *Upstream) {
 	mixed := &u.pauses.hints.mixed
 	switch {
 	case p.credential != NoCredential:
-		if !mixed.Load() {
-			mixed.Store(true)
+		if !mixed.Load() && mixed.CompareAndSwap(false, true) {
+			u.liftEarly()
 		}
 	case p.pool == "" && !mixed.Load():
 		p.credential = ""

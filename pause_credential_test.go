@@ -174,6 +174,21 @@ func TestHintWithoutACredentialPausesAllUntilAProbeSucceeds(t *testing.T) {
 	})
 }
 
+// A call without a credential that is throttled at the start stops no caller with a credential.
+func TestEarlyHintWithoutACredentialStopsNoCredential(t *testing.T) {
+	for _, p := range []weir.Policy{steady(), steady(rate("all", 1000, sec, 1000))} {
+		synctest.Test(t, func(t *testing.T) {
+			u := open(t, p, weir.Options{})
+			throttle(t, u, weir.Call{Credential: weir.NoCredential}, 10*time.Minute)
+			for _, credential := range []string{"a", "b", "a"} {
+				if !succeed(u, bearing(credential)) {
+					t.Errorf("%v: %s is paused", p.Limits, credential)
+				}
+			}
+		})
+	}
+}
+
 // If callers bring no credentials, or weir adds the same one to all calls, a hint applies to all calls and in full.
 func TestHintToASharedCredentialPausesAllInFull(t *testing.T) {
 	for _, c := range []weir.Call{{}, {Credential: weir.NoCredential}} {
