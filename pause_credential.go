@@ -51,9 +51,9 @@ func (h *sharedHints) noteEarly(of pause.Subject) {
 	}
 }
 
-// liftEarly ends the pauses of hints that calls without a credential received, when the first call brings one:
-// otherwise one caller could stop all others by a call at the start. The hints may concern all, so every credential
-// learns that by its own call.
+// liftEarly runs when the first call brings a credential. It ends the pauses of hints that calls without a credential
+// received: such a call at the start must not stop every credential. If the hint is about all calls, each credential
+// receives its own.
 func (u *Upstream) liftEarly() {
 	h, now := &u.pauses.hints, u.clock.Now()
 	h.mu.Lock()

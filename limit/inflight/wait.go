@@ -124,7 +124,7 @@ func (b *Bound) Next(now time.Duration) time.Duration {
 	return max(at, now+time.Millisecond)
 }
 
-// After returns when a call that finds no slot should come again: when the calls before it have proceeded, at the
+// After returns when a call that finds no slot should ask again: when the calls before it have proceeded, at the
 // rate of responses, or when a silent upstream has been probed.
 func (b *Bound) After(now time.Duration, waiting int) time.Duration {
 	b.mu.Lock()
