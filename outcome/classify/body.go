@@ -117,6 +117,7 @@ type detail struct {
 
 	field    time.Duration // the time to wait in a dedicated field
 	hasField bool
+	asks     bool          // a field asks to repeat the call later
 	words    time.Duration // the time to wait in a message
 	hasWords bool
 

@@ -2,7 +2,9 @@ package classify
 
 import (
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -75,6 +77,51 @@ func TestMessageThatDeniesThrottleIsNone(t *testing.T) {
 		}
 		for _, m := range refusals {
 			check(m, outcome.Rejected)
+		}
+	}
+}
+
+// TestTimeAloneIsNoThrottle reads refusals with the time of something else: a license, a password, a trial.
+func TestTimeAloneIsNoThrottle(t *testing.T) {
+	for i := range Table {
+		r := &Table[i]
+		for status, want := range map[int]outcome.Class{400: outcome.Rejected, 401: outcome.Rejected, 402: outcome.Rejected, 403: outcome.Rejected, 404: outcome.Rejected, 409: outcome.Rejected, 500: outcome.Failed, 503: outcome.Failed} {
+			resp := Response{Status: status, Now: now}
+			switch {
+			case r.Place == JSON && r.Means == Reset:
+				resp.Body = []byte(nested("license."+strings.TrimPrefix(r.Name, "*."), r.Example))
+				if !strings.HasPrefix(r.Name, "*.") {
+					resp.Body = []byte(nested(r.Name, r.Example))
+				}
+			case r.Place == Header && (r.Means == Reset || r.Means == Full) && r.Group != structured && r.Group != unified:
+				resp.Header = headers(strings.Replace(r.Name, "*", "X-License-", 1) + ": " + r.Example)
+			case r.Place == Message:
+				resp.Body = []byte(nested("message", "The trial has ended. "+r.Name+" "+r.Example))
+			default:
+				continue
+			}
+			if o := HTTP(resp); o.Class != want {
+				t.Errorf("%d %v %s: %+v", status, resp.Header, resp.Body, o)
+			}
+		}
+	}
+	for _, body := range []string{
+		`{"error":"forbidden","retry_after":0}`, `{"error":"forbidden","Retry-After":"0"}`,
+		`{"error":"forbidden","headers":{"X-RateLimit-Reset":"1795176004"}}`,
+		`{"error":"forbidden","headers":{"X-RateLimit-Remaining":"7","X-RateLimit-Reset":"1795176004"}}`,
+		`<error><message>License expired</message><reset_at>2026-11-20T12:00:04Z</reset_at></error>`,
+	} {
+		if o := HTTP(Response{Status: 403, Body: []byte(body), Now: now}); o.Class != outcome.Rejected {
+			t.Errorf("%s: %+v", body, o)
+		}
+	}
+	for _, body := range []string{
+		`{"error":"slow down","retry_after":4}`, `{"message":"m","retryIn":"4s"}`, `<error><RetryAfter>4</RetryAfter></error>`,
+		`{"error":"Rate limit exceeded","reset_at":"2026-11-20T12:00:04Z"}`, `{"code":"rate_limited","resets_at":1795176004}`,
+		`{"error":"m","headers":{"Retry-After":"4"}}`, `{"error":"m","headers":{"X-RateLimit-Remaining":"0","X-RateLimit-Reset":"1795176004"}}`,
+	} {
+		if o := HTTP(Response{Status: 403, Body: []byte(body), Now: now}); o.Class != outcome.Throttled || o.Hint.After != 4*time.Second {
+			t.Errorf("%s: %+v", body, o)
 		}
 	}
 }

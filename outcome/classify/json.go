@@ -47,7 +47,8 @@ type jsonFacts struct {
 	messages [len(messagePaths)]string
 	numbers  [len(numberPaths)]string
 
-	wait    int // the index of the wait with the highest precedence, or -1
+	wait    int  // the index of the wait with the highest precedence, or -1
+	asks    bool // a field or a header asks to repeat the call later
 	waitFor time.Duration
 	lead    int // the index of the phrase before a wait in a message, or -1
 	leadFor time.Duration
@@ -106,6 +107,7 @@ func (f *jsonFacts) waitAt(path []byte, around, key, v string) {
 	}
 	if wait, ok := waitOf(v, jsonWaits[i].Unit, f.base); ok {
 		f.waits(i, wait)
+		f.asks = f.asks || jsonWaits[i].Means == Wait && wait > 0
 	}
 }
 
@@ -254,14 +256,17 @@ func (d *detail) take(f *jsonFacts) {
 	}
 	if len(f.headers) > 0 {
 		wait, ok := headerWait(f.headers, f.base)
+		f.asks = f.asks || wait > 0
 		if !ok {
-			wait, ok = exhausted(levelsOf(f.headers, f.base, true))
+			levels, full := levelsOf(f.headers, f.base, true)
+			wait, ok = exhausted(levels, full)
+			f.asks = f.asks || slices.ContainsFunc(levels[:full], isExhausted)
 		}
 		if ok {
 			f.waits(jsonPaths["error.metadata.headers.X-RateLimit-Reset"], wait)
 		}
 	}
-	d.field, d.hasField = f.waitFor, f.wait >= 0
+	d.field, d.hasField, d.asks = f.waitFor, f.wait >= 0, f.asks
 	d.words, d.hasWords = f.leadFor, f.lead >= 0
 }
 

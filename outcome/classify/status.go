@@ -1,6 +1,10 @@
 package classify
 
-import "github.com/seed1158cd35/weir/outcome"
+import (
+	"slices"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
 
 // A verdict is the meaning of a status or a code.
 type verdict struct {
@@ -44,20 +48,17 @@ func byStatus(r *Response, d *detail) verdict {
 	return verdict{class: outcome.Unknown}
 }
 
-// throttles403 reports whether a 403 is a throttle: it has a time to wait in its header or body, a used up limit, or a message
-// about a throttle. GitHub, Reddit, Jira and Google do this.
+// throttles403 reports whether a 403 is a throttle: its header or body asks to repeat the call later, a limit is used up, or a
+// message is about a throttle. GitHub, Reddit, Jira and Google do this. A time alone, such as reset_at, may be about anything.
 func throttles403(r *Response, d *detail) bool {
-	if r.saysWhen() || d.spoken || d.hasField || r.Header["Ratelimit-Reason"] != nil {
+	if r.saysWhen() || d.spoken || d.asks || r.Header["Ratelimit-Reason"] != nil {
 		return true
 	}
 	levels, full := levelsOf(r.Header, r.base(), true)
-	for _, l := range levels[:full] {
-		if l.Remaining == 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(levels[:full], isExhausted)
 }
+
+func isExhausted(l outcome.Level) bool { return l.Remaining == 0 }
 
 // unavailable returns the verdict for a 503 with a time to wait: the request was refused before it was processed. The code
 // determines whether that was because of this caller's rate.

@@ -184,7 +184,7 @@ var sections = []section{
 	{"Limits in headers", "Each row describes one limit. After a throttle, weir waits until `reset` if no units remain, or an unknown number. `full` is the time when the limit is full again. weir waits until then only if the remaining units are unknown, or if none remain and `full` is more than an hour away. A list contains several limits. weir reads the rows below `Anthropic-Ratelimit-Unified-Limit` only on failures.", false, func(r *Row) bool {
 		return r.Place == Header && r.Means != Wait && r.Means != Advice
 	}},
-	{"Waits in JSON bodies", "weir reads these fields if no header contains a wait. `*.` matches any depth. Keys after `*.` match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays. weir reads `retry_after: {\"seconds\": 4}` as `retry_after_seconds`. Elements and attributes of XML also match.", true, func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
+	{"Waits in JSON bodies", "weir reads these fields if no header contains a wait. `*.` matches any depth. Keys after `*.` match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays. weir reads `retry_after: {\"seconds\": 4}` as `retry_after_seconds`. Elements and attributes of XML also match. Of these fields, only `retry` and `throttle` make a 403 a throttle.", true, func(r *Row) bool { return r.Place == JSON && (r.Means == Wait || r.Means == Reset) }},
 	{"Waits in messages", "weir reads these messages if no field contains a wait. The words must precede the value, in any string of a JSON body, in text, and in HTML pages with status 403, 420 and 429. A number without a unit is in seconds.", true, func(r *Row) bool { return r.Place == Message }},
 	{"Fields with codes", "weir uses the first of these fields that has a code. From `error.errors.reason` on, a code counts only if it is listed below or in [classification](classification.md).", true, func(r *Row) bool { return r.Means == Names || r.Means == Known }},
 	{"Codes that are throttles", "These codes apply with status 400 and above, and with status 200 if the body has errors and no data. Case and separators are ignored. *quota*: a limit per day or longer is used up.", true, func(r *Row) bool { return r.Place == Code }},
@@ -228,7 +228,7 @@ func code(s string) string {
 // described returns the name of a row with notes for the reader.
 func described(r *Row) string {
 	var notes []string
-	named := r.Means == Reset && strings.Contains(strings.ToLower(r.Name), "reset")
+	named := r.Means == Reset && (r.Place == JSON || strings.Contains(strings.ToLower(r.Name), "reset"))
 	if !named && slices.Contains([]Meaning{Reset, Full, Window, Quota}, r.Means) { // the other names are self-explanatory
 		notes = append(notes, r.Means.String())
 	}

@@ -22,7 +22,7 @@ func (d *detail) readXML(body []byte, base time.Time) (root, text string) {
 	for {
 		t, err := dec.RawToken()
 		if err != nil {
-			d.field, d.hasField = f.waitFor, f.wait >= 0
+			d.field, d.hasField, d.asks = f.waitFor, f.wait >= 0, f.asks
 			return root, all.String()
 		}
 		switch t := t.(type) {
