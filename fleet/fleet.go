@@ -191,6 +191,20 @@ func (f *Fleet) Why() error {
 	return err
 }
 
+// Failing returns the error of a group whose latest heartbeat failed, and nil if there is none. Unlike Why, it also
+// reports failures before calls are served without the store.
+func (f *Fleet) Failing() error {
+	for _, g := range f.all() {
+		g.own.Lock()
+		err := g.beating.err
+		g.own.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Held returns the number of units that this process has leased and not spent, by group.
 func (f *Fleet) Held() map[string]int64 {
 	now, held := f.clock.Now(), make(map[string]int64)

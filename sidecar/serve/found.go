@@ -73,6 +73,9 @@ func (f *finder) look(ctx context.Context) bool {
 	defer cancel()
 	_, _, err := f.store.Load(ctx, "", nil)
 	why := f.fleet.Why() // a demoted store can be read but not written
+	if why == nil && (f.found.Error != "" || !f.found.Reached) {
+		why = f.fleet.Failing() // it is over when a heartbeat has succeeded
+	}
 	f.away = why != nil
 	f.note(cmp.Or(err, why))
 	return err == nil
