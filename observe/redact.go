@@ -27,6 +27,9 @@ var secrets = [...]secret{
 	{[]string{"?"}, regexp.MustCompile(`(://[^\s?#"'<>]*\?)[^\s=&;"'<>#]+(?:[\s"'<>#]|$)`)},
 	// The fragment of a URL, where OAuth puts tokens.
 	{[]string{"#"}, regexp.MustCompile(`(://[^\s#"'<>]*#)[^\s"'<>]+`)},
+	// Paths that contain a credential: webhooks of Slack, Discord and Teams, and bots of Telegram.
+	{[]string{"/services/", "/bot", "webhook"}, regexp.MustCompile(
+		`(/services/[TE][^/\s]*/B[^/\s]*/|/bot\d+(?::|%3A)|/webhooks/\d+/|/IncomingWebhook/)[^\s?"'<>]+`)},
 	// Header fields in the dump of a request, with or without quotes.
 	{[]string{"authorization", "cookie", "api-key", "x-am", "x-auth"}, regexp.MustCompile(
 		`(?i)((?:authorization|(?:set-)?cookie|(?:x-)?(?:goog-)?api-key|x-amz-security-token|x-auth-token)["']?\s*[:=]\s*\[?["']?)[^\r\n"'\]]+`)},

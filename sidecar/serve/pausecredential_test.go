@@ -17,24 +17,26 @@ import (
 
 // Each way in which a request carries a credential: two calls with the same one, and one with another.
 var credentialForms = map[string]struct{ a, again, b func(r *http.Request) }{
-	"bearer":     headers("Authorization", "Bearer one", "Bearer one", "Bearer two"),
-	"basic":      headers("Authorization", "Basic b25lOng=", "Basic b25lOng=", "Basic dHdvOng="),
-	"own header": headers("X-Auth-Token", "one", "one", "two"),
-	"gitlab":     headers("Private-Token", "one", "one", "two"),
-	"api key":    headers("X-Api-Key", "one", "one", "two"),
-	"azure":      headers("Ocp-Apim-Subscription-Key", "one", "one", "two"),
-	"cookie":     headers("Cookie", "theme=x; session=one", "theme=y; session=one", "theme=x; session=two"),
-	"query":      query("api_key=one&q=1", "q=2&api_key=one", "api_key=two&q=1"),
-	"AWS":        headers("Authorization", awsSignature("AKIAONE", "a"), awsSignature("AKIAONE", "b"), awsSignature("AKIATWO", "a")),
-	"AWS, v2":    headers("Authorization", "AWS AKIAONE:aaa=", "AWS AKIAONE:bbb=", "AWS AKIATWO:aaa="),
-	"presigned":  query("X-Amz-Credential=AKIAONE/20261120/eu/s3/aws4_request&X-Amz-Signature=a", "X-Amz-Credential=AKIAONE%2F20261121%2Feu%2Fs3%2Faws4_request&X-Amz-Signature=b", "X-Amz-Credential=AKIATWO/20261120/eu/s3/aws4_request&X-Amz-Signature=a"),
-	"shared key": headers("Authorization", "SharedKey one:aaa=", "SharedKey one:bbb=", "SharedKey two:aaa="),
-	"OAuth 1":    headers("Authorization", `OAuth oauth_nonce="1", oauth_token="one", oauth_signature="x"`, `OAuth oauth_nonce="2", oauth_token="one", oauth_signature="y"`, `OAuth oauth_nonce="1", oauth_token="two", oauth_signature="x"`),
-	"digest":     headers("Authorization", `Digest username="one", nonce="a", response="b"`, `Digest username="one", nonce="c", response="d"`, `Digest username="two", nonce="a", response="b"`),
-	"path": func() (f struct{ a, again, b func(r *http.Request) }) {
-		f.a, f.again, f.b = path("bot1:x/send"), path("bot1:x/get"), path("bot2:y/send")
-		return
-	}(),
+	"bearer":         headers("Authorization", "Bearer one", "Bearer one", "Bearer two"),
+	"basic":          headers("Authorization", "Basic b25lOng=", "Basic b25lOng=", "Basic dHdvOng="),
+	"own header":     headers("X-Auth-Token", "one", "one", "two"),
+	"gitlab":         headers("Private-Token", "one", "one", "two"),
+	"api key":        headers("X-Api-Key", "one", "one", "two"),
+	"azure":          headers("Ocp-Apim-Subscription-Key", "one", "one", "two"),
+	"cookie":         headers("Cookie", "theme=x; session=one", "theme=y; session=one", "theme=x; session=two"),
+	"query":          query("api_key=one&q=1", "q=2&api_key=one", "api_key=two&q=1"),
+	"AWS":            headers("Authorization", awsSignature("AKIAONE", "a"), awsSignature("AKIAONE", "b"), awsSignature("AKIATWO", "a")),
+	"AWS, v2":        headers("Authorization", "AWS AKIAONE:aaa=", "AWS AKIAONE:bbb=", "AWS AKIATWO:aaa="),
+	"presigned":      query("X-Amz-Credential=AKIAONE/20261120/eu/s3/aws4_request&X-Amz-Signature=a", "X-Amz-Credential=AKIAONE%2F20261121%2Feu%2Fs3%2Faws4_request&X-Amz-Signature=b", "X-Amz-Credential=AKIATWO/20261120/eu/s3/aws4_request&X-Amz-Signature=a"),
+	"shared key":     headers("Authorization", "SharedKey one:aaa=", "SharedKey one:bbb=", "SharedKey two:aaa="),
+	"OAuth 1":        headers("Authorization", `OAuth oauth_nonce="1", oauth_token="one", oauth_signature="x"`, `OAuth oauth_nonce="2", oauth_token="one", oauth_signature="y"`, `OAuth oauth_nonce="1", oauth_token="two", oauth_signature="x"`),
+	"digest":         headers("Authorization", `Digest username="one", nonce="a", response="b"`, `Digest username="one", nonce="c", response="d"`, `Digest username="two", nonce="a", response="b"`),
+	"path":           paths("bot1:x/send", "bot1:x/get", "bot2:y/send"),
+	"webhook":        paths("services/T1/B1/x", "services/T1/B1/x", "services/T1/B1/y"),
+	"app ID":         query("appid=one&q=1", "q=2&appid=one", "appid=two&q=1"),
+	"SAS":            query("sv=1&se=2&sig=one", "sv=1&se=2&sig=one&x=1", "sv=1&se=2&sig=two"),
+	"keyid":          headers("Signature-Input", `a=("@path");created=1;keyid="one"`, `a=("@path");created=2;keyid="one"`, `a=("@path");created=1;keyid="two"`),
+	"sentry":         headers("X-Sentry-Auth", "Sentry sentry_timestamp=1, sentry_key=one", "Sentry sentry_timestamp=2, sentry_key=one", "Sentry sentry_timestamp=1, sentry_key=two"),
 	"JWT":            headers("Authorization", "Bearer "+jwtOf(`{"iss":"i","sub":"one","exp":1}`), "Bearer "+jwtOf(`{"sub":"one","iss":"i","exp":2,"jti":"x"}`), "Bearer "+jwtOf(`{"iss":"i","sub":"two","exp":1}`)),
 	"JWT of issuer":  headers("Authorization", "Bearer "+jwtOf(`{"iss":1,"exp":1}`), "bearer "+jwtOf(`{"iss":1,"exp":2}`), "Bearer "+jwtOf(`{"iss":2,"exp":1}`)),
 	"JWT of client":  headers("X-Auth-Token", jwtOf(`{"client_id":"one","iat":1}`), jwtOf(`{"client_id":"one","iat":2}`), jwtOf(`{"client_id":"two","iat":1}`)),
@@ -65,6 +67,10 @@ func headers(name, a, again, b string) struct{ a, again, b func(r *http.Request)
 func query(a, again, b string) struct{ a, again, b func(r *http.Request) } {
 	set := func(v string) func(r *http.Request) { return func(r *http.Request) { r.URL.RawQuery = v } }
 	return struct{ a, again, b func(r *http.Request) }{set(a), set(again), set(b)}
+}
+
+func paths(a, again, b string) struct{ a, again, b func(r *http.Request) } {
+	return struct{ a, again, b func(r *http.Request) }{path(a), path(again), path(b)}
 }
 
 func path(of string) func(r *http.Request) {
