@@ -44,7 +44,7 @@ func NeedsStart(method string, status int, h http.Header, asked bool) bool {
 	if method == http.MethodHead || !startsJSON(status, h) {
 		return false
 	}
-	if asked {
+	if asked || h["Mediawiki-Api-Error"] != nil { // on errors only, which may have no length
 		return true
 	}
 	n, err := strconv.ParseInt(first(h, "Content-Length"), 10, 64)
@@ -65,15 +65,24 @@ func Starts(start []byte) bool {
 		return false
 	}
 	rest = bytes.TrimLeft(rest, " \t\r\n")
-	for _, key := range [...]string{`"error`, `"extensions"`, `"Response"`, `"ok"`, `"data"`} {
-		if after, ok := bytes.CutPrefix(rest, []byte(key)); ok {
-			value := bytes.TrimLeft(after, " \t\r\n:")
-			if key == `"Response"` { // Tencent Cloud
-				value, ok = bytes.CutPrefix(value, []byte("{"))
-				return ok && bytes.HasPrefix(bytes.TrimLeft(value, " \t\r\n"), []byte(`"Error"`))
-			}
-			return key != `"data"` && key != `"ok"` || len(value) > 0 && (value[0] == 'n' || value[0] == 'f') // null, false
+	for _, key := range [...]string{`"error`, `"extensions"`, `"Response"`, `"requestId"`, `"retCode"`, `"success"`, `"ok"`, `"data"`} {
+		after, ok := bytes.CutPrefix(rest, []byte(key))
+		if !ok {
+			continue
 		}
+		value := bytes.TrimLeft(after, " \t\r\n:")
+		switch key {
+		case `"error`, `"extensions"`:
+			return true
+		case `"Response"`: // Tencent Cloud
+			value, ok = bytes.CutPrefix(value, []byte("{"))
+			return ok && bytes.HasPrefix(bytes.TrimLeft(value, " \t\r\n"), []byte(`"Error"`))
+		case `"requestId"`: // Marketo
+			return !bytes.Contains(value, []byte("true")) && !bytes.Contains(value, []byte(`"result"`))
+		case `"retCode"`: // Bybit
+			return len(value) > 0 && value[0] >= '1' && value[0] <= '9'
+		}
+		return len(value) > 0 && (value[0] == 'n' || value[0] == 'f') // null, false
 	}
 	return false
 }
@@ -205,10 +214,12 @@ func readDetail(r *Response) detail {
 	default:
 		d.readText(string(body[:min(len(body), maxMessage)]), base)
 	}
-	if usage := first(r.Header, "X-Business-Use-Case-Usage"); usage != "" && !d.hasField { // Meta's
-		var more detail
-		more.readJSON([]byte(usage), base)
-		d.field, d.hasField = more.field, more.hasField
+	for _, name := range [...]string{"X-Business-Use-Case-Usage", "X-Ad-Account-Usage"} { // Meta's; 0 if the account is not throttled
+		if usage := first(r.Header, name); usage != "" && !d.hasField {
+			var more detail
+			more.readJSON([]byte(usage), base)
+			d.field, d.hasField = more.field, more.field > 0
+		}
 	}
 	return d
 }

@@ -227,6 +227,88 @@ func TestGraphQLThrottleInSuccess(t *testing.T) {
 	})
 }
 
+// TestThrottlesInSuccesses reads throttles that APIs send with status 200, and answers that resemble them.
+func TestThrottlesInSuccesses(t *testing.T) {
+	json := headers("Content-Type: application/json")
+	lag := headers("Content-Type: application/json", "Retry-After: 5", "MediaWiki-API-Error: maxlag")
+	bybit := headers("Content-Type: application/json", "X-Bapi-Limit: 10", "X-Bapi-Limit-Status: 0", "X-Bapi-Limit-Reset-Timestamp: 1795176004000")
+	for _, a := range []answer{
+		{name: "MediaWiki", header: json, body: `{"error":{"code":"ratelimited","info":"You've exceeded your rate limit.","*":"See api.php"},"servedby":"mw1"}`, want: throttle("ratelimited")},
+		{name: "MediaWiki, errors", header: json, body: `{"errors":[{"code":"ratelimited","text":"m","module":"edit"}],"docref":"See api.php","servedby":"mw1"}`, want: throttle("ratelimited")},
+		{name: "maxlag", header: lag, body: `{"error":{"code":"maxlag","info":"Waiting for 10.64.16.34: 7.3 seconds lagged.","host":"h","lag":7.3,"type":"db"},"servedby":"mw1"}`, want: after(throttle("maxlag"), 5*time.Second)},
+		{name: "MediaWiki, another error", header: lag, body: `{"error":{"code":"badtoken","info":"m"},"servedby":"mw1"}`, want: ok()},
+		{name: "VK 6", header: json, body: `{"error":{"error_code":6,"error_msg":"Too many requests per second","request_params":[{"key":"v","value":"5.199"}]}}`, want: throttle("vk:6")},
+		{name: "VK 9", header: json, body: `{"error":{"error_code":9,"error_msg":"Flood control"}}`, want: throttle("vk:9")},
+		{name: "VK 29", header: json, body: `{"error":{"error_code":29,"error_msg":"Rate limit reached"}}`, want: throttle("vk:29")},
+		{name: "VK 5", header: json, body: `{"error":{"error_code":5,"error_msg":"User authorization failed"}}`, want: ok()},
+		{name: "a code like VK's", header: json, body: `{"error":{"error_code":6,"text":"m"}}`, want: ok()},
+		{name: "Kraken", header: json, body: `{"error":["EAPI:Rate limit exceeded"]}`, want: throttle("EAPI:Rate_limit_exceeded")},
+		{name: "Kraken, with a result", header: json, body: `{"error":["EOrder:Rate limit exceeded"],"result":{}}`, want: throttle("EOrder:Rate_limit_exceeded")},
+		{name: "Kraken, until", header: json, body: `{"error":["EService:Throttled: 1795176004"]}`, want: after(throttle("EService:Throttled"), 4*time.Second)},
+		{name: "Kraken, another error", header: json, body: `{"error":["EAPI:Invalid nonce"]}`, want: ok()},
+		{name: "Kraken, no error", header: json, body: `{"error":[],"result":{"a":"EAPI:Rate limit exceeded"}}`, want: ok()},
+		{name: "Bybit", header: bybit, body: `{"retCode":10006,"retMsg":"Too many visits!","result":{},"retExtInfo":{},"time":1693924869139}`, want: limits(after(throttle("retCode:10006"), 4*time.Second), outcome.Level{Name: "bybit", Limit: 10, Reset: 4 * time.Second})},
+		{name: "Bybit, another error", header: json, body: `{"retCode":10001,"retMsg":"params error","result":{},"retExtInfo":{},"time":1}`, want: ok()},
+		{name: "Bybit, a result", header: json, body: `{"retCode":10006,"retMsg":"m","result":{"list":[1]},"time":1}`, want: ok()},
+		{name: "Marketo 606", header: json, body: `{"requestId":"e42b#14272d07d78","success":false,"errors":[{"code":"606","message":"Max rate limit '100' exceeded with in '20' secs"}]}`, want: throttle("marketo:606")},
+		{name: "Marketo 615", header: json, body: `{"requestId":"e42b#14272d07d78","success":false,"errors":[{"code":"615","message":"Concurrent access limit reached"}]}`, want: throttle("marketo:615")},
+		{name: "Marketo 607", header: json, body: `{"requestId":"e42b#14272d07d78","success":false,"errors":[{"code":"607","message":"Daily API Request Limit Reached"}]}`, want: quota(throttle("marketo:607"))},
+		{name: "Marketo 601", header: json, body: `{"requestId":"e42b#14272d07d78","success":false,"errors":[{"code":"601","message":"Access token invalid"}]}`, want: ok()},
+		{name: "Marketo, success", header: json, body: `{"requestId":"e42b#1","success":true,"errors":[{"code":"606"}]}`, want: ok()},
+		{name: "Marketo, a record", header: json, body: `{"requestId":"e42b#1","success":false,"errors":[{"code":"606"}],"result":[{"id":1}]}`, want: ok()},
+		{name: "a code like Marketo's", header: json, body: `{"success":false,"errors":[{"code":"606","message":"m"}]}`, want: ok()},
+	} {
+		for _, a.method = range []string{"GET", "POST"} {
+			a.status = 200
+			run(t, []answer{a})
+			needs := a.header.Clone()
+			needs.Set("Content-Length", "300")
+			if a.want.Class == outcome.Throttled && (!NeedsStart(a.method, 200, needs, false) || !Starts([]byte(a.body)[:min(len(a.body), StartBytes)])) {
+				t.Errorf("%s: not read", a.name)
+			}
+		}
+	}
+	if !NeedsStart("GET", 200, headers("Content-Type: application/json", "Content-Encoding: gzip", "MediaWiki-API-Error: maxlag"), false) {
+		t.Error("an error of MediaWiki without a length is not read")
+	}
+}
+
+// TestThrottlesWithOtherStatuses reads throttles whose status has another meaning elsewhere.
+func TestThrottlesWithOtherStatuses(t *testing.T) {
+	usage := headers(`X-Business-Use-Case-Usage: {"1":[{"type":"ads_insights","call_count":100,"estimated_time_to_regain_access":5}],"2":[{"type":"pages","estimated_time_to_regain_access":0}]}`)
+	idle := headers(`X-Business-Use-Case-Usage: {"1":[{"type":"ads_insights","call_count":1,"estimated_time_to_regain_access":0}]}`, `X-App-Usage: {"call_count":28,"total_time":25,"total_cputime":25}`)
+	banned := `{"code":-1003,"msg":"Way too many requests; IP banned until 1795176004000. Please use the websocket for live updates to avoid bans."}`
+	weight := `{"code":-1003,"msg":"Way too much request weight used; IP banned until 1795176004000. Please use WebSocket Streams for live updates to avoid bans."}`
+	answers := []answer{
+		{name: "Binance 418", status: 418, body: banned, want: after(throttle("418"), 4*time.Second)},
+		{name: "Binance 418, weight", status: 418, body: weight, want: after(throttle("418"), 4*time.Second)},
+		{name: "Binance 429", status: 429, body: weight, want: after(throttle("429"), 4*time.Second)},
+		{name: "a teapot", status: 418, body: `{"message":"I'm a teapot until 2026-11-20T12:00:04Z"}`, want: after(reject("418"), 4*time.Second)},
+		{name: "Foursquare", status: 403, body: `{"meta":{"code":403,"errorType":"rate_limit_exceeded","errorDetail":"Rate limit for this hour exceeded."},"response":{}}`, want: throttle("rate_limit_exceeded")},
+		{name: "Foursquare, a refusal", status: 403, body: `{"meta":{"code":403,"errorType":"not_authorized"},"response":{}}`, want: reject("403")},
+		{name: "Sentry", status: 429, header: headers("X-Sentry-Rate-Limits: 60:error;transaction:key, 2700:default;security:organization:quota_exceeded"), want: after(throttle("429"), 2700*time.Second)},
+		{name: "Sentry, all categories", status: 429, header: headers("X-Sentry-Rate-Limits: 60::organization"), want: after(throttle("429"), time.Minute)},
+		{name: "KuCoin", status: 429, header: headers("gw-ratelimit-limit: 500", "gw-ratelimit-remaining: 0", "gw-ratelimit-reset: 4000"), body: `{"code":"429000","msg":"Too many requests"}`,
+			want: limits(after(throttle("429000"), 4*time.Second), outcome.Level{Name: "kucoin", Limit: 500, Reset: 4 * time.Second})},
+		{name: "Meta, another error", status: 400, header: usage, body: `{"error":{"message":"(#100) Invalid parameter","type":"OAuthException","code":100,"fbtrace_id":"x"}}`, want: after(reject("OAuthException:100"), 5*time.Minute)},
+		{name: "Meta, a refusal", status: 403, header: usage, body: `{"error":{"message":"(#10) No permission","type":"OAuthException","code":10,"fbtrace_id":"x"}}`, want: after(reject("OAuthException:10"), 5*time.Minute)},
+		{name: "Cerebras, of a day", status: 429, header: headers("x-ratelimit-limit-requests-day: 14400", "x-ratelimit-remaining-requests-day: 0", "x-ratelimit-reset-requests-day: 33011.5", "x-ratelimit-limit-tokens-minute: 60000", "x-ratelimit-remaining-tokens-minute: 59000", "x-ratelimit-reset-tokens-minute: 11.5"),
+			want: limits(quota(after(throttle("429"), 33011500*time.Millisecond)), outcome.Level{Name: "tokens", Limit: 60000, Remaining: 59000, Reset: 11500 * time.Millisecond, Window: time.Minute}, outcome.Level{Name: "requests-day", Limit: 14400, Reset: 33011500 * time.Millisecond, Window: 24 * time.Hour})},
+		{name: "Cerebras, of a minute", status: 429, header: headers("x-ratelimit-limit-requests-day: 14400", "x-ratelimit-remaining-requests-day: 370", "x-ratelimit-reset-requests-day: 33011.5", "x-ratelimit-limit-tokens-minute: 60000", "x-ratelimit-remaining-tokens-minute: 0", "x-ratelimit-reset-tokens-minute: 11.5"),
+			want: limits(after(throttle("429"), 11500*time.Millisecond), outcome.Level{Name: "tokens", Limit: 60000, Reset: 11500 * time.Millisecond, Window: time.Minute}, outcome.Level{Name: "requests-day", Limit: 14400, Remaining: 370, Reset: 33011500 * time.Millisecond, Window: 24 * time.Hour})},
+	}
+	for _, code := range []string{"4", "17", "32", "613", "80000", "80001", "80002", "80003", "80004", "80005", "80006", "80008", "80009", "80014"} {
+		for _, status := range []int{400, 403} {
+			for _, rest := range []string{"", `,"fbtrace_id":"x"`} {
+				body := `{"error":{"message":"m","type":"OAuthException","code":` + code + rest + `}}`
+				answers = append(answers, answer{name: "Meta " + code, status: status, header: usage, body: body, want: after(throttle("OAuthException:"+code), 5*time.Minute)},
+					answer{name: "Meta, without a wait, " + code, status: status, header: idle, body: body, want: throttle("OAuthException:" + code)})
+			}
+		}
+	}
+	run(t, answers)
+}
+
 func TestNeedsStart(t *testing.T) {
 	short := headers("Content-Type: application/json", "Content-Length: 300")
 	for _, tt := range []struct {
@@ -257,7 +339,7 @@ func TestNeedsStart(t *testing.T) {
 	}
 	for start, want := range map[string]bool{
 		`{"errors":[`: true, " {\n  \"errors\": [": true, `{"error":"`: true, `{"error_code":`: true, `{"data":null,`: true, `{ "data" : null,`: true, `{"extensions":{`: true, `{"ok":false,`: true,
-		`{"data":{`: false, `{"ok":true`: false, `[{"errors":`: true, `{"Response":{"Error":{`: true, `{"Response":{"Total":1`: false, `[1`: false, `{"id":1`: false, ``: false, `{`: false, `"errors"`: false, `{"data":`: false,
+		`{"data":{`: false, `{"ok":true`: false, `[{"errors":`: true, `{"Response":{"Error":{`: true, `{"retCode":10006`: true, `{"retCode":0,`: false, `{"success":false`: true, `{"success":true`: false, `{"requestId":"a#b","success":f`: true, `{"requestId":"a#b","success":true`: false, `{"requestId":"a","result":[`: false, `{"Response":{"Total":1`: false, `[1`: false, `{"id":1`: false, ``: false, `{`: false, `"errors"`: false, `{"data":`: false,
 	} {
 		if got := Starts([]byte(start)); got != want {
 			t.Errorf("%s: %v", start, got)

@@ -12,11 +12,24 @@ import (
 // skipped. If a header has several lines, the longest wait counts, which cannot be too early.
 func headerWait(h http.Header, base time.Time) (wait time.Duration, said bool) {
 	for _, r := range waitHeaders {
-		if wait, said = longest(h[r.Name], r.Unit, base); said {
+		lines := h[r.Name]
+		if r.Name == sentryLimits && lines != nil {
+			lines = sentryWaits(lines)
+		}
+		if wait, said = longest(lines, r.Unit, base); said {
 			return wait, true
 		}
 	}
 	return 0, false
+}
+
+// sentryWaits returns the waits of the limits in Sentry's header: "60:error;transaction:key, 2700:default:organization".
+func sentryWaits(lines []string) (waits []string) {
+	for limit := range strings.SplitSeq(strings.Join(lines, ","), ",") {
+		wait, _, _ := strings.Cut(limit, ":")
+		waits = append(waits, wait)
+	}
+	return waits
 }
 
 // longest returns the longest wait in the lines of a header.

@@ -58,6 +58,7 @@ type jsonFacts struct {
 	daily   bool // the same, because of a limit per day or longer
 	perDay  bool // google.rpc.QuotaFailure or YouTube names a limit per day
 	meta    bool // Meta's error
+	own     ownFields
 	errors  bool // there are errors, as in GraphQL
 	data    bool // there is a result as well
 	says429 bool // a number is the status 429
@@ -141,12 +142,17 @@ func (f *jsonFacts) number(path []byte, v string) {
 			f.numbers[i] = v
 		}
 	}
+	f.own.read(path, v)
 }
 
 func (f *jsonFacts) text(path []byte, v string) {
+	f.own.read(path, v)
 	code := v
-	if string(path) == "type" {
+	switch string(path) {
+	case "type":
 		code = problem(v)
+	case "error":
+		code = krakenCode(v)
 	}
 	if i, ok := codePaths[string(path)]; ok && code != "" && (i < anyCodes || decides(code)) {
 		f.code(i, path, code)
@@ -154,6 +160,8 @@ func (f *jsonFacts) text(path []byte, v string) {
 	switch string(path) {
 	case "error.fbtrace_id":
 		f.meta = true
+	case "error.type":
+		f.meta = f.meta || v == "OAuthException"
 	case "error.details.violations.quotaId", "error.details.metadata.quota_limit":
 		f.perDay = f.perDay || strings.Contains(v, "PerDay")
 	case "error.errors.domain":
@@ -241,6 +249,8 @@ func (f *jsonFacts) metaCode() string {
 // take adds the facts to the detail.
 func (d *detail) take(f *jsonFacts) {
 	d.add(f.metaCode())
+	own := f.own.code()
+	d.add(own)
 	for i, code := range f.codes {
 		if i == 1 { // after __type
 			d.add(f.ntfyCode())
@@ -250,7 +260,7 @@ func (d *detail) take(f *jsonFacts) {
 	d.message = cmp.Or(f.messages[:]...)
 	d.perDay = f.perDay || slices.Contains(d.codes, "dailyLimitExceeded") || slices.Contains(d.codes, "dailyLimitExceededUnreg")
 	d.says429 = f.says429
-	d.spoken, d.daily, d.refused = f.spoken, f.daily, f.errors && !f.data
+	d.spoken, d.daily, d.refused = f.spoken, f.daily, (f.errors || own != "") && !f.data
 	if wait, ok := f.cost(); ok {
 		f.waits(jsonPaths["extensions.cost.throttleStatus"], wait)
 	}
@@ -297,7 +307,8 @@ func (w *walker) step(t json.Token) {
 			w.facts.errors = true
 		case "Response":
 			w.facts.errors = w.facts.errors || bytes.HasPrefix(path, []byte("Response.Error."))
-		case "", "code", "error_description", "error_type", "extensions", "message", "msg", "ok", "request_id", "requestId", "response_metadata",
+		case "retCode", "retMsg", "retExtInfo", "time", "servedby", "docref", "warnings", "curtimestamp", "requestid", // Bybit, MediaWiki
+			"", "code", "error_description", "error_type", "extensions", "message", "msg", "ok", "request_id", "requestId", "response_metadata",
 			"retry_after", "status", "status_code", "statusCode", "success", "timestamp", "type":
 		default: // data, or another result
 			_, opens := t.(json.Delim)
@@ -312,6 +323,10 @@ func (w *walker) step(t json.Token) {
 		w.facts.value(path, key, t, false)
 	case json.Number:
 		w.facts.value(path, key, t.String(), true)
+	case bool:
+		if !t {
+			w.facts.own.read(path, "false")
+		}
 	}
 	w.valueDone()
 }

@@ -28,7 +28,7 @@ func byStatus(r *Response, d *detail) verdict {
 		return throttled
 	case s == 403 && throttles403(r, d):
 		return throttled
-	case s == 418 && r.saysWhen(): // Binance
+	case s == 418 && (r.saysWhen() || d.spoken): // Binance
 		return throttled
 	case s == 503 && r.Reason == "Slow Down": // S3's response to HEAD
 		return throttled

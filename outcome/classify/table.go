@@ -84,6 +84,7 @@ var Table = [...]Row{
 	{Header, "Retry-After", Wait, "", sec, "RFC 9110; most APIs", "RFC 9110 10.2.3", "2026-11", "4", "4s"},
 	{Header, "Retry-After", Wait, "", sec, "Zoom (an instant of ISO 8601)", "developers.zoom.us/docs/api/rate-limits", "2026-11", "2026-11-20T12:00:04Z", "4s"},
 	{Header, "Retry-After", Wait, "", sec, "servers that send the epoch", "mvanhorn/cli-printing-press#542", "2026-11", "1795176004", "4s"},
+	{Header, sentryLimits, Wait, "", sec, "Sentry: the wait before the first colon of each limit", "develop.sentry.dev/sdk/expected-features/rate-limiting; docs.rs/sentry 0.48.3 `ratelimit.rs`", "2026-11", "4:error;transaction:key, 2:default:organization", "4s"},
 	{Header, "X-Retry-After", Wait, "", sec, "gateways", "*ours*: the name says it", "2026-11", "4", "4s"},
 	{Header, "X-Rate-Limit-Retry-After-Seconds", Wait, "", sec, "Bucket4j", "documentation of bucket4j-spring-boot-starter", "2026-11", "4", "4s"},
 	{Header, "X-Ratelimit-Delay", Wait, "", sec, "Airbrake", "airbrake/pybrake#254", "2023-01", "4", "4s"},
@@ -188,6 +189,22 @@ var Table = [...]Row{
 	{Header, "X-Ratelimit-Remaining-Req-Minute", Remaining, "mistral requests", 0, "Mistral", "the same", "2026-02", "0", "0"},
 	{Header, "X-Ratelimit-Limit-Tokens-Minute", Limit, "mistral tokens", mins, "Mistral", "the same", "2026-02", "5000000", "5000000"},
 	{Header, "X-Ratelimit-Remaining-Tokens-Minute", Remaining, "mistral tokens", 0, "Mistral", "the same", "2026-02", "0", "0"},
+	{Header, "X-Ratelimit-Reset-Tokens-Minute", Reset, "mistral tokens", sec, "Cerebras: seconds with a fraction", "inference-docs.cerebras.ai/support/rate-limits", "2026-11", "4.25", "4.25s"},
+	{Header, "X-Ratelimit-Limit-Requests-Minute", Limit, "cerebras requests-minute", mins, "Cerebras", "the same", "2026-11", "120", "120"},
+	{Header, "X-Ratelimit-Remaining-Requests-Minute", Remaining, "cerebras requests-minute", 0, "Cerebras", "the same", "2026-11", "0", "0"},
+	{Header, "X-Ratelimit-Reset-Requests-Minute", Reset, "cerebras requests-minute", sec, "Cerebras: seconds with a fraction", "the same", "2026-11", "4.25", "4.25s"},
+	{Header, "X-Ratelimit-Limit-Requests-Day", Limit, "cerebras requests-day", day, "Cerebras, SambaNova", "the same", "2026-11", "14400", "14400"},
+	{Header, "X-Ratelimit-Remaining-Requests-Day", Remaining, "cerebras requests-day", 0, "Cerebras, SambaNova", "the same", "2026-11", "0", "0"},
+	{Header, "X-Ratelimit-Reset-Requests-Day", Reset, "cerebras requests-day", sec, "Cerebras: seconds; SambaNova: a duration", "the same", "2026-11", "33011.382867", "9h10m11.382867s"},
+	{Header, "X-Ratelimit-Limit-Tokens-Day", Limit, "cerebras tokens-day", day, "Cerebras", "the same", "2026-11", "1000000", "1000000"},
+	{Header, "X-Ratelimit-Remaining-Tokens-Day", Remaining, "cerebras tokens-day", 0, "Cerebras", "the same", "2026-11", "0", "0"},
+	{Header, "X-Ratelimit-Reset-Tokens-Day", Reset, "cerebras tokens-day", sec, "Cerebras: seconds", "the same", "2026-11", "33011.25", "9h10m11.25s"},
+	{Header, "Gw-Ratelimit-Limit", Limit, "kucoin", 0, "KuCoin", "www.kucoin.com/docs-new/rate-limit", "2026-11", "500", "500"},
+	{Header, "Gw-Ratelimit-Remaining", Remaining, "kucoin", 0, "KuCoin", "the same", "2026-11", "0", "0"},
+	{Header, "Gw-Ratelimit-Reset", Reset, "kucoin", ms, "KuCoin: milliseconds", "the same", "2026-11", "4000", "4s"},
+	{Header, "X-Bapi-Limit", Limit, "bybit", 0, "Bybit", "bybit-exchange.github.io/docs/v5/rate-limit", "2026-11", "10", "10"},
+	{Header, "X-Bapi-Limit-Status", Remaining, "bybit", 0, "Bybit", "the same", "2026-11", "0", "0"},
+	{Header, "X-Bapi-Limit-Reset-Timestamp", Reset, "bybit", ms, "Bybit: milliseconds of the epoch", "the same", "2026-11", "1795176004000", "4s"},
 	{Header, "X-Minlimit-Remaining", Remaining, "xero minute", mins, "Xero", "XeroAPI/xero-node#634", "2023-02", "0", "0"},
 	{Header, "X-Daylimit-Remaining", Remaining, "xero day", day, "Xero", "XeroAPI/xero-node#634", "2023-02", "0", "0"},
 	{Header, "*Limit-Reset-Ms", Reset, "", ms, "any prefix", "*ours*: the name says it", "2026-11", "4000", "4s"},
@@ -251,6 +268,7 @@ var Table = [...]Row{
 	{JSON, "*.backoff_seconds", Reset, "", sec, "Infura (JSON-RPC)", "docs.infura.io: rate limits, `error.data.rate`", "2026-11", "4", "4s"},
 	{JSON, "*.next_access_time", Reset, "", sec, "WSO2", "wso2/product-apim#1654", "2017-10", "2026-Nov-20 12:00:04+0000 UTC", "4s"},
 	{JSON, "*.estimated_time_to_regain_access", Reset, "", mins, "Meta Graph (in X-Business-Use-Case-Usage, a header of JSON): minutes", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "4", "4m"},
+	{JSON, "*.reset_time_duration", Reset, "", sec, "Meta Marketing API (in X-Ad-Account-Usage)", "developers.facebook.com/docs/marketing-api/overview/rate-limiting", "2026-11", "4", "4s"},
 	{JSON, "error.metadata.headers.X-RateLimit-Reset", Wait, "", sec, "OpenRouter: headers of the provider, read as headers (milliseconds of the epoch)", "openrouter.ai/docs/api-reference/limits; immersive-translate/immersive-translate#2725", "2026-11", "1795176004000", "4s"},
 	{JSON, "extensions.cost.throttleStatus", Wait, "", sec, "Shopify GraphQL: (requestedQueryCost - currentlyAvailable) / restoreRate", "gist lacom/56e3834834e250270062583f425274b9; community.shopify.com/t/8456", "2023-10", `{"extensions":{"cost":{"requestedQueryCost":266,"throttleStatus":{"currentlyAvailable":66,"restoreRate":50}}}}`, "4s"},
 
@@ -280,6 +298,8 @@ var Table = [...]Row{
 	{Message, "again at", Wait, "", sec, "many: an instant", "*ours*: the words say it", "2026-11", "2026-11-20T12:00:04Z", "4s"},
 	{Message, "resets at", Wait, "", sec, "many: an instant", "*ours*: the words say it", "2026-11", "2026-11-20T12:00:04Z", "4s"},
 	{Message, "reset at", Wait, "", sec, "clients of X: the epoch", "adamwynne/twitter-api#59", "2014-12", "2026-11-20T12:00:04Z", "4s"},
+	{Message, "eservice:throttled", Wait, "", sec, "Kraken: the epoch", "docs.kraken.com/exchange/guides/general/errors", "2026-11", "1795176004", "4s"},
+	{Message, "banned until", Wait, "", sec, "Binance: milliseconds of the epoch", "ccxt/binance-api-node#106; ignaciop000/binance-traderBot#17", "2018-07", "1795176004000", "4s"},
 	{Message, "until", Wait, "", sec, "many: an instant", "*ours*: the words say it", "2026-11", "2026-11-20T12:00:04Z", "4s"},
 
 	// Paths of codes, in order of precedence.
@@ -313,6 +333,7 @@ var Table = [...]Row{
 	{JSON, "errorCode", Known, "", 0, "Salesforce, DocuSign", "developer.salesforce.com/docs/atlas.en-us.api_rest.meta/api_rest/errorcodes.htm", "2026-11", "REQUEST_LIMIT_EXCEEDED", "REQUEST_LIMIT_EXCEEDED"},
 	{JSON, "error_code", Known, "", 0, "monday.com", "airbytehq/airbyte#31539", "2023-10", "ComplexityException", "ComplexityException"},
 	{JSON, "error_name", Known, "", 0, "Stack Exchange, with status 400", "lucjon/Py-StackExchange#48", "2016-03", "throttle_violation", "throttle_violation"},
+	{JSON, "meta.errorType", Known, "", 0, "Foursquare (403)", "docs.foursquare.com/developer/reference/personalization-apis-errors", "2026-11", "rate_limit_exceeded", "rate_limit_exceeded"},
 	{JSON, "errorType", Known, "", 0, "HubSpot", "community.hubspot.com (message 47812)", "2021-10", "RATE_LIMIT", "RATE_LIMIT"},
 	{JSON, "reason", Known, "", 0, "Kubernetes", "kubernetes.io/docs/reference/kubernetes-api (Status)", "2026-11", "TooManyRequests", "TooManyRequests"},
 	{JSON, "status", Known, "", 0, "Google Maps, with status 200", "developers.google.com/maps/documentation/geocoding/requests-geocoding", "2026-11", "OVER_QUERY_LIMIT", "OVER_QUERY_LIMIT"},
@@ -362,7 +383,28 @@ var Table = [...]Row{
 	{Code, "OAuthException:613", Throttles, "", 0, "Meta Graph: of one call", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "OAuthException:613", "throttled"},
 	{Code, "OAuthException:80004", Throttles, "", 0, "Meta Marketing API", "the same", "2026-11", "OAuthException:80004", "throttled"},
 	{Code, "OAuthException:80007", Throttles, "", 0, "WhatsApp Business", "developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes", "2026-11", "OAuthException:80007", "throttled"},
+	{Code, "OAuthException:80000", Throttles, "", 0, "Meta: Ads Insights", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "OAuthException:80000", "throttled"},
+	{Code, "OAuthException:80001", Throttles, "", 0, "Meta: pages", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "OAuthException:80001", "throttled"},
+	{Code, "OAuthException:80002", Throttles, "", 0, "Meta: Instagram", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "OAuthException:80002", "throttled"},
+	{Code, "OAuthException:80003", Throttles, "", 0, "Meta: custom audiences", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "OAuthException:80003", "throttled"},
+	{Code, "OAuthException:80005", Throttles, "", 0, "Meta: lead generation", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "OAuthException:80005", "throttled"},
+	{Code, "OAuthException:80006", Throttles, "", 0, "Meta: Messenger", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "OAuthException:80006", "throttled"},
+	{Code, "OAuthException:80008", Throttles, "", 0, "Meta: WhatsApp Business management", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "OAuthException:80008", "throttled"},
+	{Code, "OAuthException:80009", Throttles, "", 0, "Meta: catalogs", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "OAuthException:80009", "throttled"},
+	{Code, "OAuthException:80014", Throttles, "", 0, "Meta: batches of catalogs", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "OAuthException:80014", "throttled"},
 	{Code, "OAuthException:130429", Throttles, "", 0, "WhatsApp Business", "the same", "2026-11", "OAuthException:130429", "throttled"},
+	{Code, "maxlag", Throttles, "", 0, "MediaWiki, with status 200 and Retry-After", "mediawiki.org/wiki/Manual:Maxlag_parameter", "2026-11", "maxlag", "throttled"},
+	{Code, "vk:6", Throttles, "", 0, "VK, with status 200: `error.error_code` beside `error.error_msg`, requests per second", "raw.githubusercontent.com/VKCOM/vk-api-schema/master/errors.json 5.199", "2026-11", "vk:6", "throttled"},
+	{Code, "vk:9", Throttles, "", 0, "VK, with status 200: flood control", "the same", "2026-11", "vk:9", "throttled"},
+	{Code, "vk:29", Throttles, "", 0, "VK, with status 200: the limit of a method", "the same", "2026-11", "vk:29", "throttled"},
+	{Code, "EAPI:Rate_limit_exceeded", Throttles, "", 0, "Kraken, with status 200: an element of `error`", "docs.kraken.com/exchange/guides/general/errors", "2026-11", "EAPI:Rate_limit_exceeded", "throttled"},
+	{Code, "EOrder:Rate_limit_exceeded", Throttles, "", 0, "Kraken, with status 200", "the same", "2026-11", "EOrder:Rate_limit_exceeded", "throttled"},
+	{Code, "EService:Throttled", Throttles, "", 0, "Kraken, with status 200", "the same", "2026-11", "EService:Throttled", "throttled"},
+	{Code, "retCode:10006", Throttles, "", 0, "Bybit, with status 200: `retCode` beside `retMsg`", "bybit-exchange.github.io/docs/v5/rate-limit; donewiththedollar/directionalscalper#57", "2026-11", "retCode:10006", "throttled"},
+	{Code, "retCode:10018", Throttles, "", 0, "Bybit, with status 200: of the address", "bybit-exchange.github.io/docs/v5/error", "2026-11", "retCode:10018", "throttled"},
+	{Code, "marketo:606", Throttles, "", 0, "Marketo, with status 200: `errors.code` beside `success: false` and `requestId`", "experienceleague.adobe.com/en/docs/marketo-developer/marketo/rest/error-codes", "2026-11", "marketo:606", "throttled"},
+	{Code, "marketo:615", Throttles, "", 0, "Marketo, with status 200: concurrent calls", "the same", "2026-11", "marketo:615", "throttled"},
+	{Code, "marketo:607", Quota, "", 0, "Marketo, with status 200: the quota of a day", "the same", "2026-11", "marketo:607", "quota"},
 	{Code, "quotaExceeded", Quota, "", 0, "Google: YouTube, BigQuery (403)", "developers.google.com/youtube/v3/docs/errors", "2026-11", "quotaExceeded", "quota"},
 	{Code, "ACCESS_LIMIT_REACHED", Quota, "", 0, "Yelp: the quota of a day", "Yelp/yelp-fusion#388", "2026-01", "ACCESS_LIMIT_REACHED", "quota"},
 	{Code, "dailyLimitExceeded", Quota, "", 0, "Google Workspace (403): to the next midnight in California", "stackoverflow.com/questions/59655238; developers.google.com/workspace/drive/api/guides/handle-errors", "2020-01", "dailyLimitExceeded", "quota"},
@@ -388,6 +430,7 @@ var Table = [...]Row{
 	{Words, "developer over qps", Throttles, "", 0, "Mashery (403)", "docs.mashery.com", "2026-11", "Developer Over Qps", "throttled"},
 	{Words, "developer over rate", Throttles, "", 0, "Mashery (403)", "docs.mashery.com", "2026-11", "Developer Over Rate", "throttled"},
 	{Words, "quota exceeded for quota metric", Throttles, "", 0, "Google (403)", "GAM-team/got-your-back#309", "2021-03", "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute per user'", "throttled"},
+	{Words, "too much request weight", Throttles, "", 0, "Binance (418)", "developers.binance.com/docs/binance-spot-api-docs/errors (-1003)", "2026-11", "Way too much request weight used; IP banned until 1795176004000.", "throttled"},
 	{Words, "doing that too much", Throttles, "", 0, "Reddit", "praw-dev/praw#1954", "2023-05", "you are doing that too much. try again in 9 minutes.", "throttled"},
 	{Words, "doing that a lot", Throttles, "", 0, "Reddit", "the same", "2023-05", "Looks like you've been doing that a lot. Take a break for 9 minutes before trying again.", "throttled"},
 	{Words, "out of call volume quota", Quota, "", 0, "Azure API Management (403)", "learn.microsoft.com/azure/api-management/quota-policy", "2026-11", "Out of call volume quota. Quota will be replenished in 11:40:41.", "quota"},
@@ -401,6 +444,9 @@ var Table = [...]Row{
 
 // structured is the group of RateLimit and RateLimit-Policy, which are structured fields; see structured.go.
 const structured = "structured"
+
+// sentryLimits is Sentry's header with waits of several limits.
+const sentryLimits = "X-Sentry-Rate-Limits"
 
 // unified is Anthropic's name for the combined limits of a subscription.
 const unified = "unified"

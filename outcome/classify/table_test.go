@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -241,6 +242,44 @@ func described(r *Row) string {
 	return code(r.Name) + " (" + strings.Join(notes, ", ") + ")"
 }
 
+// merged returns the names with braces for consecutive ones that differ in one part: X-Ratelimit-{Limit,Remaining}.
+func merged(names []string, separator string) (all []string) {
+	split := func(name string) (parts []string, note string) {
+		name, note, _ = strings.Cut(strings.TrimPrefix(name, "`"), "`")
+		return strings.Split(name, separator), note
+	}
+	for i := 0; i < len(names); {
+		parts, note := split(names[i])
+		var differ []string
+		at, end := -1, i+1
+		for ; end < len(names) && len(parts) > 1; end++ {
+			next, itsNote := split(names[end])
+			if len(next) != len(parts) || itsNote != note && (note != "" && itsNote != "" || separator != "-") {
+				break
+			}
+			var places []int
+			for k := range next {
+				if next[k] != parts[k] {
+					places = append(places, k)
+				}
+			}
+			if len(places) != 1 || at >= 0 && at != places[0] || separator != "-" && (places[0] < len(parts)-1 || parts[0] == "*") {
+				break
+			}
+			note = cmp.Or(note, itsNote)
+			at, differ = places[0], append(differ, next[places[0]])
+		}
+		if at < 0 {
+			all = append(all, names[i])
+			i++
+			continue
+		}
+		parts[at] = "{" + parts[at] + "," + strings.Join(differ, ",") + "}"
+		all, i = append(all, code(strings.Join(parts, separator))+note), end
+	}
+	return all
+}
+
 // generated returns the page: one line for consecutive rows of one group or API.
 func generated() string {
 	var b strings.Builder
@@ -251,7 +290,7 @@ func generated() string {
 		var last *Row
 		flush := func() {
 			if names != nil && !s.brief {
-				fmt.Fprintf(&b, "- %s: %s\n", strings.Join(names, ", "), strings.Join(senders, "; "))
+				fmt.Fprintf(&b, "- %s: %s\n", strings.Join(merged(names, "-"), ", "), strings.Join(senders, "; "))
 				names, senders = nil, nil
 			}
 		}
@@ -280,7 +319,7 @@ func generated() string {
 		}
 		flush()
 		if s.brief {
-			fmt.Fprintf(&b, "```text\n%s\n```\n", strings.ReplaceAll(strings.Join(names, ", "), "`", ""))
+			fmt.Fprintf(&b, "```text\n%s\n```\n", strings.ReplaceAll(strings.Join(merged(merged(names, ":"), "."), ", "), "`", ""))
 		}
 	}
 	return b.String()
