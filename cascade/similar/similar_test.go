@@ -229,6 +229,38 @@ func TestWordsThatMeanAnotherThingWithACapitalAreApart(t *testing.T) {
 	}
 }
 
+// Letters, units and identifiers have their letter case for a reason, even if the writer uses no other capitals.
+func TestLetterCaseOfSymbolsMatters(t *testing.T) {
+	for _, c := range [][2]string{
+		{"how many bits are in 5 b", "how many bits are in 5 B"},
+		{"how long is 5 m exactly", "how long is 5 M exactly"},
+		{"how much is 5 a in it", "how much is 5 A in it"},
+		{"is r good for statistics", "is R good for statistics"},
+		{"Is r good for statistics?", "is R good for statistics?"},
+		{"how long does 5 mb take", "how long does 5 MB take"},
+		{"how long does 5mb take", "how long does 5Mb take"},
+		{"how much is 10 mw of power", "how much is 10 MW of power"},
+		{"how many kb are in a mb", "how many Kb are in a Mb"},
+		{"what does grep -r do", "what does grep -R do"},
+		{"what is the value of max_size here", "what is the value of MAX_SIZE here"},
+		{"who calls getname in java", "who calls getName in java"},
+		{"what is the meaning of $path here", "what is the meaning of $PATH here"},
+		{"what is g in physics", "what is G in physics"},
+		{"what is r's value here", "what is R's value here"},
+	} {
+		for i := range c {
+			x := open(t, Options{})
+			x.Add(t0, keyOf("t", 1), rest, c[i], t0.Add(time.Hour))
+			if _, _, ok := x.Find(t0, keyOf("t", 2), rest, c[1-i]); ok {
+				t.Errorf("%q has the answer to %q", c[1-i], c[i])
+			}
+			if _, _, ok := x.Find(t0, keyOf("t", 2), rest, c[i]+"?"); !ok {
+				t.Errorf("%q does not find itself", c[i])
+			}
+		}
+	}
+}
+
 // Capitals mean nothing if their writer uses only capitals or none, and at the start of a sentence.
 func TestCapitalsWithoutMeaningDoNotMatter(t *testing.T) {
 	for _, c := range [][2]string{
@@ -238,6 +270,8 @@ func TestCapitalsWithoutMeaningDoNotMatter(t *testing.T) {
 		{"how do I install Python on Windows?", "How do I install Python on Windows?"},
 		{"When I'm in Rome, what do I see?", "when I'm in Rome, what do I see?"},
 		{"Über what is the bridge?", "über what is the bridge?"},
+		{"Can I get a refund for my iPhone?", "can i get a refund for my iphone?"},
+		{"A dog bit me, what do I do?", "a dog bit me, what do i do?"},
 	} {
 		x := open(t, Options{})
 		for i := range c {
