@@ -173,7 +173,8 @@ func (q *queue) again(now time.Duration) bool {
 		return false
 	}
 	for i, p := range q.leases {
-		if s := p.spec(); q.steps[i] != beginDone || q.passed(q.first, now, min(s.hold, repeatFor)) {
+		s, was := p.spec(), q.ask.Claims[i].Rule
+		if q.steps[i] != beginDone || q.passed(q.first, now, min(s.hold, repeatFor)) || was.Shape != s.rule.Shape || was.Ring != s.rule.Ring {
 			q.handOver(now)
 			return false
 		}

@@ -107,10 +107,37 @@ func (g *Group) settleUnsure(ctx context.Context, now time.Duration) (err error)
 	return err
 }
 
+// reload writes the rules in force into the request. By a shorter window from before a reload, the store would drop
+// units that still count.
+func (u *unsettled) reload(now time.Duration) {
+	inForce := func(r *Rule, key string) (*lease, *Rule) {
+		for _, p := range u.leases {
+			if s := p.spec(); p.key == key && s.rule.Name == r.Name && r != &s.rule {
+				return p, &s.rule
+			}
+		}
+		return nil, r
+	}
+	var p *lease
+	for i := range u.ask.Settle {
+		s := &u.ask.Settle[i]
+		if p, s.Rule = inForce(s.Rule, s.Key); p != nil {
+			s.Windows = p.spec().windows(p.group.fleet.storeTime(now))
+		}
+	}
+	for i := range u.ask.Claims {
+		c := &u.ask.Claims[i]
+		if p, c.Rule = inForce(c.Rule, c.Key); p != nil {
+			p.calendar(now, p.spec(), c)
+		}
+	}
+}
+
 // repeat sends the request again and returns what the store grants.
 func (u *unsettled) repeat(ctx context.Context, g *Group) error {
 	a := &u.ask
 	a.Again = true
+	u.reload(g.fleet.clock.Now())
 	err := g.report(ctx, a)
 	now := g.fleet.clock.Now()
 	if errors.Is(err, ErrWindow) { // the store has not executed it
