@@ -5,7 +5,11 @@
 //	go run ./internal/mutants -run breaker # those whose name matches
 //	go run ./internal/mutants -list        # their names and reasons
 //
-// An interrupted run continues if it is started again on the same tree. -again starts over. With -run the run skips no mutant.
+// With -by, one test must detect all of them, here those of a file of package fleet:
+//
+//	go run ./internal/mutants -file '^fleet/[a-z]+[.]go' -by './sim -run FleetUnderFaults'
+//
+// An interrupted run continues if it is started again on the same tree. -again starts over. With -run, -file or -by, the run skips no mutant.
 //
 // The mutants are data: list/AREA.txt, one file for each area. An entry has this form:
 //

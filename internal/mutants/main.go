@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,6 +30,8 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	match := flags.String("run", "", "only mutants whose name matches the regular `expression`")
+	file := flags.String("file", "", "only mutants of a file whose path matches the regular `expression`")
+	by := flags.String("by", "", "run the `tests` instead of those of each mutant: a package and flags of go test")
 	list := flags.Bool("list", false, "list them, and run nothing")
 	again := flags.Bool("again", false, "try those, too, that an interrupted run has seen caught")
 	parallel := flags.Int("parallel", 2, "how many at once")
@@ -36,7 +39,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	all, err := chosen(*match)
+	all, err := chosen(*match, *file)
 	if err != nil {
 		return err
 	}
@@ -51,7 +54,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	r := &runner{root: root, timeout: *timeout}
-	if *match == "" {
+	if *by != "" {
+		r.args = strings.Fields(*by)
+		for i := range all {
+			all[i].Test, all[i].Run = r.args[:1], ""
+		}
+	}
+	if *match == "" && *file == "" && *by == "" {
 		if all, err = r.resume(all, *again, out); err != nil {
 			return err
 		}
@@ -62,9 +71,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return r.tryAll(ctx, all, *parallel, out)
 }
 
-// chosen returns the mutants whose name matches.
-func chosen(match string) ([]Mutant, error) {
+// chosen returns the mutants whose name matches, and of which a file does.
+func chosen(match, file string) ([]Mutant, error) {
 	expr, err := regexp.Compile(match)
+	if err != nil {
+		return nil, err
+	}
+	path, err := regexp.Compile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +86,10 @@ func chosen(match string) ([]Mutant, error) {
 		return nil, err
 	}
 	all, err := readAll(sub)
-	all = slices.DeleteFunc(all, func(m Mutant) bool { return !expr.MatchString(m.Name) })
+	changes := func(e Edit) bool { return path.MatchString(e.File) }
+	all = slices.DeleteFunc(all, func(m Mutant) bool { return !expr.MatchString(m.Name) || !slices.ContainsFunc(m.Edits, changes) })
 	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("no mutant matches %q", match)
+		err = fmt.Errorf("no mutant matches %q", match+file)
 	}
 	return all, err
 }

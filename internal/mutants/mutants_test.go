@@ -13,7 +13,7 @@ import (
 
 // A mutant whose old text no longer exists tests nothing. After a change of the text, correct the entry.
 func TestEveryMutantApplies(t *testing.T) {
-	all, err := chosen("")
+	all, err := chosen("", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,6 +33,22 @@ func TestEveryMutantApplies(t *testing.T) {
 	}
 	if len(all) < 40 {
 		t.Errorf("only %d mutants", len(all))
+	}
+}
+
+// -file selects the mutants of a package's files.
+func TestFileSelectsMutants(t *testing.T) {
+	some, err := chosen("^hold/", "^fleet/hold[.]go$")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range some {
+		if m.Edits[0].File != "fleet/hold.go" {
+			t.Errorf("%s changes %s", m.Name, m.Edits[0].File)
+		}
+	}
+	if _, err := chosen("", "^none$"); err == nil {
+		t.Error("no mutant changes such a file, and there is no error")
 	}
 }
 

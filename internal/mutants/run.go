@@ -33,6 +33,7 @@ func (r *Result) ok() bool { return r.Verdict == Caught || r.Verdict == Hung }
 type runner struct {
 	root    string
 	timeout time.Duration // for the tests of one package
+	args    []string      // package and flags that replace the tests of each mutant; nil if each has its own
 	seen    *record       // mutants caught by earlier runs; nil to ignore these
 }
 
@@ -66,8 +67,11 @@ func (r *runner) try(ctx context.Context, m *Mutant) Result {
 // test returns the output of a package's tests, with an optional overlay, which also applies to programs that the tests build.
 // It returns an error if they fail.
 func (r *runner) test(ctx context.Context, overlay, pkg string, args ...string) (string, error) {
-	args = append([]string{"test", "-vet=off", "-timeout", r.timeout.String()}, args...)
-	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
+	args = append([]string{"test", "-vet=off", "-timeout", r.timeout.String(), pkg}, args...)
+	if r.args != nil {
+		args = append(args, r.args[1:]...)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = r.root
 	if overlay != "" {
 		cmd.Env = append(os.Environ(), strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))
