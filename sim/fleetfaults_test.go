@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -13,130 +12,278 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/fleet"
-	"github.com/seed1158cd35/weir/internal/test/campaign"
-	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/sim"
 )
 
 const forever = 1000 * time.Hour
 
-// A faulty is a fleet whose processes crash and whose messages are late, lost and repeated. One goroutine runs at a
-// time, so the same seed gives the same history.
+// A faulty is a fleet whose processes crash, freeze and leave, and whose messages are late, lost and repeated. One
+// goroutine runs at a time, so the same seed gives the same history.
 type faulty struct {
-	world   *sim.World
-	store   *fleet.Memory
-	limit   limit.Limit
-	outage  time.Duration
-	travels time.Duration // average of a message, one way
-	loss    float64       // share of messages that are lost
-	twice   float64       // share of requests that arrive twice
-	down    bool          // the store gets no messages
-	script  *faultScript  // nil for random faults
-	members []*member
-	used    []used
-	states  map[string]int // how often each state was reached
+	world    *sim.World
+	store    fleet.Store
+	limits   []limit.Limit // each call is charged to all of these
+	maxWait  time.Duration
+	options  fleet.Options // of each process, without its clock
+	travels  time.Duration // average of a message, one way
+	loss     float64       // share of messages that are lost
+	twice    float64       // share of requests that arrive twice
+	down     bool          // the store gets no messages
+	script   *faultScript  // nil for random faults
+	members  []*member
+	used     []used
+	debts    []used         // usage beyond the reservation, when it was reported
+	states   map[string]int // how often each state was reached
+	problems []string       // what must not happen, other than usage over a limit
 }
 
-// used is a call that was allowed.
+// used is units of a call that was allowed.
 type used struct {
-	at  time.Duration
-	key string
-	n   int64
+	at    time.Duration
+	limit int
+	key   string
+	n     int64
+	by    int // the process
 }
 
 // A member is one process.
 type member struct {
 	f        *faulty
 	id       int
+	clock    *lag
+	fleet    *fleet.Fleet
 	upstream *weir.Upstream
-	up, back bool // requests, or responses, are lost
+	end      context.CancelFunc // of its loops
+	up, back bool               // requests, or responses, are lost
 	dead     bool
+	leaving  bool
+	inFlight int
 	messages int
 	heard    time.Duration // when the latest response arrived
+	refused  int           // calls since one was allowed
+
+	thaw     time.Duration // until when it is frozen
+	freezes  time.Duration // for how long it will be
+	sleeps   bool          // its machine will be suspended: the clock does not count the time
+	freezeIn int           // and after how many more readings of the clock
 }
 
-// A lag is a clock that is slightly fast or slow.
+// A lag is a clock that is slightly fast or slow. It stops while its process is frozen.
 type lag struct {
 	*sim.Clock
-	by float64
+	m     *member
+	by    float64
+	slept time.Duration // how long its machine was suspended
 }
 
-func (c lag) of(d time.Duration) time.Duration {
+func (c *lag) of(d time.Duration) time.Duration {
 	if d > time.Hour {
 		return d
 	}
 	return time.Duration(float64(d)*c.by) + time.Microsecond
 }
 
-func (c lag) Now() time.Duration { return time.Duration(float64(c.Clock.Now()) / c.by) }
+func (c *lag) local(at time.Duration) time.Duration {
+	return time.Duration(float64(at-c.slept) / c.by)
+}
 
-func (c lag) Sleep(ctx context.Context, d time.Duration) error { return c.Clock.Sleep(ctx, c.of(d)) }
+func (c *lag) world(at time.Duration) time.Duration {
+	return time.Duration(float64(at)*c.by) + c.slept
+}
 
-func (c lag) WithTimeout(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+func (c *lag) Asleep() time.Duration { return c.slept }
+
+// Now may freeze the process before or after the reading.
+func (c *lag) Now() time.Duration {
+	m, at := c.m, c.local(c.Clock.Now())
+	if m.freezes == 0 {
+		return at
+	}
+	if m.freezeIn--; m.freezeIn > 0 {
+		return at
+	}
+	m.freeze()
+	if c.m.f.world.Rand().IntN(2) == 0 {
+		at = c.local(c.Clock.Now())
+	}
+	return at
+}
+
+func (c *lag) Sleep(ctx context.Context, d time.Duration) error {
+	for until := c.local(c.Clock.Now()) + d; ; {
+		err := c.Clock.Sleep(ctx, c.of(d))
+		c.m.gate()
+		if d = until - c.local(c.Clock.Now()); err != nil || d <= 0 {
+			return err
+		}
+	}
+}
+
+// Go starts a goroutine of the process.
+func (c *lag) Go(do func()) {
+	c.Clock.Go(func() {
+		c.m.gate()
+		do()
+	})
+}
+
+func (c *lag) WithTimeout(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	return c.Clock.WithTimeout(ctx, c.of(d), cause)
 }
 
-func (c lag) Deadline(ctx context.Context) (time.Duration, bool) {
+func (c *lag) Deadline(ctx context.Context) (time.Duration, bool) {
 	at, ok := c.Clock.Deadline(ctx)
-	return time.Duration(float64(at) / c.by), ok
+	return c.local(at), ok
 }
 
-func (c lag) Wall(at time.Duration) time.Time {
-	return c.Clock.Wall(time.Duration(float64(at) * c.by))
+func (c *lag) Wall(at time.Duration) time.Time { return c.Clock.Wall(c.world(at)) }
+
+// freeze stops the process for a time. The goroutine that reads the clock continues first.
+func (m *member) freeze() {
+	m.f.reach("a process froze")
+	d := m.freezes
+	m.thaw, m.freezes = m.f.world.Now()+d, 0
+	_ = m.f.world.Clock().Sleep(context.Background(), d)
+	if m.sleeps {
+		m.clock.slept += d
+	}
 }
 
-func newFaulty(seed uint64, l limit.Limit) *faulty {
+// gate waits while the process is frozen, and forever if it has crashed.
+func (m *member) gate() {
+	if d := m.thaw - m.f.world.Now(); d > 0 {
+		_ = m.f.world.Clock().Sleep(context.Background(), d+1)
+	}
+	if m.dead {
+		_ = m.f.world.Clock().Sleep(context.Background(), forever)
+	}
+}
+
+func newFaulty(seed uint64, limits ...limit.Limit) *faulty {
 	w := sim.New(seed)
 	store := fleet.NewMemory(func() time.Time { return w.Clock().Wall(w.Now()) })
-	return &faulty{world: w, store: store, limit: l, outage: 5 * time.Second, travels: time.Millisecond, states: make(map[string]int)}
+	return &faulty{
+		world: w, store: store, limits: limits, maxWait: 300 * time.Millisecond, travels: time.Millisecond, states: make(map[string]int),
+		options: fleet.Options{Members: "-", Outage: 5 * time.Second, Without: fleet.Without{Refuse: true}},
+	}
 }
 
 // join starts a process whose clock runs at a speed.
 func (f *faulty) join(t testing.TB, speed float64) *member {
 	m := &member{f: f, id: len(f.members)}
-	c := lag{f.world.Clock(), speed}
-	part := fleet.New(distantStore{m}, fleet.Options{Clock: c, Rand: f.world.Rand(), Members: "-", Outage: f.outage, Without: fleet.Without{Refuse: true}})
-	u, err := weir.New("up", weir.Policy{Limits: []limit.Limit{f.limit}, MaxWait: 300 * time.Millisecond}, weir.Options{Clock: c, Rand: f.world.Rand(), Fleet: part})
+	m.clock = &lag{f.world.Clock(), m, speed, 0}
+	o := f.options
+	o.Clock, o.Rand = m.clock, f.world.Rand()
+	m.fleet = fleet.New(distantStore{m}, o)
+	u, err := weir.New("up", f.policy(), weir.Options{Clock: m.clock, Rand: f.world.Rand(), Fleet: m.fleet})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.upstream = u
 	f.members = append(f.members, m)
-	f.world.Go(func() { part.Run(context.Background()) })
+	ctx, end := context.WithCancel(context.Background())
+	m.end = end
+	m.clock.Go(func() { m.fleet.Run(ctx) })
 	return m
 }
 
-// call makes a call that reserves units and returns some of them.
-func (m *member) call(key string, reserves, costs int64, lasts time.Duration) {
+func (f *faulty) policy() weir.Policy {
+	return weir.Policy{Limits: slices.Clone(f.limits), MaxWait: f.maxWait}
+}
+
+// A work is what a caller does.
+type work struct {
+	key             string
+	reserves, costs []int64 // of each limit
+	lasts           time.Duration
+	leaves          time.Duration // after which it does not wait any longer; 0 means never
+	try             bool          // it does not wait
+}
+
+// call makes a call that reserves units, and returns some of them or uses more. retry is the stated wait if it was
+// refused.
+func (m *member) call(w work) (ok bool, retry time.Duration) {
 	f := m.f
-	if m.dead {
-		return
+	if m.dead || m.leaving {
+		return false, 0
 	}
-	p, err := m.upstream.Acquire(context.Background(), weir.Call{Keys: map[string]string{"tenant": key}, Cost: map[string]int64{"units": reserves}})
-	if m.dead {
-		return
+	m.gate()
+	m.inFlight++
+	defer func() { m.inFlight-- }()
+	c := weir.Call{Keys: map[string]string{"tenant": w.key}, Cost: make(map[string]int64)}
+	for i, l := range f.limits {
+		c.Cost[l.UnitName()] = w.reserves[i]
 	}
-	if err != nil {
+	p, retry := m.acquire(c, w)
+	if m.dead {
+		return false, 0
+	}
+	if p == nil {
 		f.reach("a call was refused")
-		return
+		m.refused++
+		return false, retry
 	}
-	if f.limit.Scope == "" {
-		key = ""
+	m.refused = 0
+	at := m.clock.world(p.Allowed())
+	usage := make(map[string]int64)
+	var debts []used
+	for i, l := range f.limits {
+		usage[l.UnitName()] = w.costs[i]
+		u := used{at, i, w.key, min(w.reserves[i], w.costs[i]), m.id}
+		if l.Scope == "" {
+			u.key = ""
+		}
+		f.used = append(f.used, u)
+		if u.n = w.costs[i] - w.reserves[i]; u.n > 0 {
+			debts = append(debts, u)
+		}
+		if w.reserves[i] == l.Most() && w.reserves[i] > 4 {
+			f.reach("a call cost all units")
+		}
 	}
-	f.used = append(f.used, used{f.world.Now(), key, costs})
 	if f.world.Now()-m.heard > time.Second {
 		f.reach("a process without its store used its part")
 	}
-	_ = f.world.Clock().Sleep(context.Background(), lasts)
-	if !m.dead {
-		p.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"units": costs}})
+	_ = m.clock.Sleep(context.Background(), w.lasts)
+	p.Report(outcome.Outcome{Class: outcome.OK, Usage: usage})
+	for _, d := range debts {
+		f.reach("a call used more than it reserved")
+		d.at = f.world.Now()
+		f.debts = append(f.debts, d)
 	}
+	return true, 0
+}
+
+// acquire returns the permit, or the stated wait.
+func (m *member) acquire(c weir.Call, w work) (*weir.Permit, time.Duration) {
+	if w.try {
+		p := new(weir.Permit)
+		if d := m.upstream.Try(c, p); !d.Allowed {
+			return nil, d.RetryAfter
+		}
+		return p, 0
+	}
+	ctx := context.Background()
+	if w.leaves > 0 {
+		timed, cancel := m.clock.WithTimeout(ctx, w.leaves, context.Canceled)
+		defer cancel()
+		ctx = timed
+	}
+	p, err := m.upstream.Acquire(ctx, c)
+	var refusal *weir.Refusal
+	if errors.As(err, &refusal) {
+		return nil, refusal.RetryAfter
+	}
+	return p, 0
 }
 
 func (f *faulty) reach(state string) { f.states[state]++ }
+
+func (f *faulty) wrong(format string, args ...any) {
+	f.problems = append(f.problems, fmt.Sprintf(format, args...))
+}
 
 // A distantStore is the store as a process reaches it.
 type distantStore struct{ m *member }
@@ -145,6 +292,7 @@ var errLost = errors.New("the message was lost")
 
 // exchange carries a request and its response. The request arrives even if its sender does not wait any longer.
 func (d distantStore) exchange(ctx context.Context, do func(again bool)) error {
+	defer d.m.gate()
 	m, f := d.m, d.m.f
 	w := f.world
 	if m.dead {
@@ -162,11 +310,15 @@ func (d distantStore) exchange(ctx context.Context, do func(again bool)) error {
 	if up {
 		return errors.Join(errLost, w.Clock().Sleep(ctx, forever))
 	}
-	twice := f.chance(f.twice)
+	twice, later := f.chance(f.twice), time.Duration(0)
+	if twice && f.chance(0.5) { // the client of the store repeats the request after a lost connection
+		later = time.Duration(w.Rand().Int64N(int64(100 * time.Millisecond)))
+	}
 	w.Go(func() {
 		_ = w.Clock().Sleep(context.Background(), there)
 		do(false)
 		if twice {
+			_ = w.Clock().Sleep(context.Background(), later)
 			f.reach("a request arrived twice")
 			do(true)
 		}
@@ -175,7 +327,7 @@ func (d distantStore) exchange(ctx context.Context, do func(again bool)) error {
 		f.reach("a response was lost")
 		return errors.Join(errLost, w.Clock().Sleep(ctx, forever))
 	}
-	if err := w.Clock().Sleep(ctx, there+back); err != nil {
+	if err := w.Clock().Sleep(ctx, there+later+back); err != nil {
 		f.reach("a response was late")
 		return err
 	}
@@ -204,14 +356,16 @@ func (d distantStore) Take(ctx context.Context, a *fleet.Ask) error {
 			f.reach("use during an outage was reported")
 		}
 	}
+	if len(a.Claims) > 0 && a.Claims[0].Cold > 0 {
+		f.reach("a share of a cold limit was requested")
+	}
 	var result error
 	err := d.exchange(ctx, func(again bool) {
 		copied := own
+		copied.Settle, copied.Claims, copied.Grants = slices.Clone(own.Settle), slices.Clone(own.Claims), nil
 		copied.Again = own.Again || again
 		result = f.store.Take(context.Background(), &copied)
-		if !again {
-			own.Now, own.Granted, own.Grants = copied.Now, copied.Granted, copied.Grants
-		}
+		own.Now, own.Granted, own.Grants = copied.Now, copied.Granted, copied.Grants
 	})
 	if err != nil {
 		return err
@@ -222,12 +376,18 @@ func (d distantStore) Take(ctx context.Context, a *fleet.Ask) error {
 	if result == nil && own.Granted < own.Copies {
 		f.reach("the store had too few units")
 	}
+	if slices.ContainsFunc(own.Grants, func(g fleet.Grant) bool { return g.Cold }) {
+		f.reach("a store did not know the usage")
+	}
 	a.Now, a.Granted, a.Grants = own.Now, own.Granted, own.Grants
 	return result
 }
 
 func (d distantStore) Beat(ctx context.Context, b *fleet.Beat) (s fleet.Standing, err error) {
 	own := *b
+	if b.Dead || b.Idle {
+		d.m.f.reach("a death was reported")
+	}
 	var result error
 	if err := d.exchange(ctx, func(bool) { s, result = d.m.f.store.Beat(context.Background(), &own) }); err != nil {
 		return fleet.Standing{}, err
@@ -253,15 +413,23 @@ func (d distantStore) Known(ctx context.Context, group string) (time.Time, bool,
 
 func (d distantStore) Close() error { return nil }
 
-// over returns by how many units the worst window of a key exceeds the limit.
-func (f *faulty) over() (worst int64) {
-	byKey := make(map[string][]used)
-	for _, u := range f.used {
-		byKey[u.key] = append(byKey[u.key], u)
+// byKey returns the usage of each limit and key, in the order of its instants.
+func byKey(all []used) map[used][]used {
+	keys := make(map[used][]used)
+	for _, u := range all {
+		k := used{limit: u.limit, key: u.key}
+		keys[k] = append(keys[k], u)
 	}
-	for _, all := range byKey {
-		slices.SortStableFunc(all, func(a, b used) int { return int(a.at - b.at) })
-		worst = max(worst, overLimit(f.limit, all))
+	for _, some := range keys {
+		slices.SortStableFunc(some, func(a, b used) int { return int(a.at - b.at) })
+	}
+	return keys
+}
+
+// over returns by how many units the worst window of a limit and key exceeds the limit.
+func (f *faulty) over() (worst int64) {
+	for k, all := range byKey(f.used) {
+		worst = max(worst, overLimit(f.limits[k.limit], all))
 	}
 	return worst
 }
@@ -269,13 +437,16 @@ func (f *faulty) over() (worst int64) {
 func overLimit(l limit.Limit, all []used) (worst int64) {
 	switch l.Shape {
 	case limit.Bucket:
-		var each []time.Duration
+		var level float64
+		var last time.Duration
 		for _, u := range all {
-			for range u.n {
-				each = append(each, u.at)
+			level = max(0, level-l.PerSecond()*(u.at-last).Seconds()) + float64(u.n)
+			last = u.at
+			if over := level - float64(l.Full()); over > 1e-6 {
+				worst = max(worst, 1+int64(over))
 			}
 		}
-		return overBucket(each, l.Rate)
+		return worst
 	case limit.Rolling:
 		var sum int64
 		first := 0
@@ -300,194 +471,10 @@ func overLimit(l limit.Limit, all []used) (worst int64) {
 func (f *faulty) digest() uint64 {
 	h := fnv.New64a()
 	for _, u := range f.used {
-		_, _ = fmt.Fprintln(h, u.at, u.key, u.n)
+		_, _ = fmt.Fprintln(h, u)
 	}
 	return h.Sum64()
 }
 
-// randomFaults plays a history of 40 seconds in which processes crash, start, lose messages and are cut off from
-// the store, which may also be away for all.
-func randomFaults(t testing.TB, seed uint64) *faulty {
-	r := rand.New(rand.NewPCG(seed, 3))
-	perSecond := 5 + r.Int64N(30)
-	l := limit.Limit{Name: "l", Unit: "units", Rate: bucket.Rate{Amount: perSecond, Per: time.Second, Burst: 2 + r.Int64N(3*perSecond)}}
-	switch seed % 3 {
-	case 1:
-		l.Shape, l.Rate = limit.Rolling, bucket.Rate{Amount: 8 * perSecond, Per: 8 * time.Second}
-	case 2:
-		l.Shape, l.Rate, l.Every = limit.Calendar, bucket.Rate{Amount: 20 * perSecond}, bucket.Minute
-	}
-	if r.IntN(3) == 0 {
-		l.Scope = "tenant"
-	}
-	f := newFaulty(seed, l)
-	defer f.world.Close()
-	f.travels = []time.Duration{0, 1, 5, 20, 75}[r.IntN(5)] * time.Millisecond
-	f.loss = []float64{0, 0, 0.02, 0.2}[r.IntN(4)]
-	f.twice = []float64{0, 0.1}[r.IntN(2)]
-	f.outage = 3*time.Second + time.Duration(r.Int64N(int64(6*time.Second)))
-	const length = 40 * time.Second
-	clock := f.world.Clock()
-	at := func(when time.Duration, do func()) {
-		f.world.Go(func() {
-			_ = clock.Sleep(context.Background(), when-f.world.Now())
-			do()
-		})
-	}
-	load := float64(perSecond) * (0.3 + 1.5*r.Float64())
-	most := max(1, min(l.Full()/4, 4))
-	begin := func(calls float64) *member {
-		m := f.join(t, 1+(r.Float64()-0.5)/1000)
-		f.world.Go(func() {
-			for f.world.Now() < length && !m.dead {
-				_ = clock.Sleep(context.Background(), exponential(f.world.Rand(), calls))
-				reserves := 1 + f.world.Rand().Int64N(most)
-				costs, lasts := 1+f.world.Rand().Int64N(reserves), time.Duration(f.world.Rand().Int64N(int64(300*time.Millisecond)))
-				key := fmt.Sprint(f.world.Rand().IntN(2))
-				f.world.Go(func() { m.call(key, reserves, costs, lasts) })
-			}
-		})
-		return m
-	}
-	n := 2 + r.IntN(4)
-	for range n {
-		begin(load / float64(n) / float64(1+most) * 2)
-	}
-	for range 1 + r.IntN(5) {
-		from := time.Duration(r.Int64N(int64(length)))
-		lasts := time.Duration(r.Int64N(int64([]time.Duration{500 * time.Millisecond, 3 * time.Second, 15 * time.Second}[r.IntN(3)])))
-		m := f.members[r.IntN(n)]
-		switch r.IntN(4) {
-		case 0: // the store is away
-			at(from, func() { f.down = true })
-			at(from+lasts, func() { f.down = false })
-		case 1, 2: // a process is cut off, in one or both directions
-			up, back := r.IntN(3) != 0, r.IntN(3) != 0
-			at(from, func() { m.up, m.back = up, back })
-			at(from+lasts, func() { m.up, m.back = false, false })
-		case 3: // a process crashes, and another starts
-			calls := load / float64(n) / float64(1+most) * 2
-			at(from, func() {
-				if !m.dead {
-					f.reach("a process crashed")
-				}
-				m.dead = true
-			})
-			at(from+lasts, func() { begin(calls) })
-		}
-	}
-	if err := f.world.RunUntil(length + 5*time.Second); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-// rare are the states that the histories must reach, so that their result means something.
-var rare = []string{
-	"a call was refused", "a process without its store used its part", "a request arrived twice", "a response was lost", "a response was late",
-	"a request was repeated", "units were returned", "use during an outage was reported", "the store had too few units", "a process crashed",
-}
-
-// In histories with faults no window of any limit is exceeded. The histories reach each rare state, and the same
-// seed gives the same history.
-func TestFleetUnderFaultsIsNeverOver(t *testing.T) {
-	raced.Skip(t, "its goroutines take turns")
-	n := campaign.Histories(1000, 5000)
-	states := make(map[string]int)
-	units := int64(0)
-	for seed := range uint64(n) {
-		f := randomFaults(t, seed)
-		if over := f.over(); over > 0 {
-			t.Errorf("seed %d: %d over %v", seed, over, f.limit)
-		}
-		for _, u := range f.used {
-			units += u.n
-		}
-		for state := range f.states {
-			states[state]++
-		}
-		if seed%20 == 0 && randomFaults(t, seed).digest() != f.digest() {
-			t.Errorf("seed %d: two runs differ", seed)
-		}
-	}
-	for _, state := range rare {
-		if states[state] < n/100 {
-			t.Errorf("%d of %d histories reached: %s", states[state], n, state)
-		}
-	}
-	for _, state := range slices.Sorted(maps.Keys(states)) {
-		t.Logf("%5d of %d histories: %s", states[state], n, state)
-	}
-	t.Logf("%d units were used", units)
-}
-
-// A faultScript has one crash and one partition, at messages of processes.
-type faultScript struct {
-	crashes, crashAt    int  // the process, and its message before which it crashes
-	cut, cutFrom, cutTo int  // the process, and its first and last message that is lost
-	up                  bool // requests are lost, or else responses
-}
-
-// fate returns which direction of a message is lost.
-func (s *faultScript) fate(m *member) (up, down bool) {
-	if m.id == s.crashes && m.messages >= s.crashAt {
-		m.dead = true
-		return true, true
-	}
-	lost := m.id == s.cut && m.messages >= s.cutFrom && m.messages <= s.cutTo
-	return lost && s.up, lost && !s.up
-}
-
-// play plays four seconds of three processes with two keys.
-func (s *faultScript) play(t testing.TB) *faulty {
-	f := newFaulty(1, limit.Limit{Name: "l", Unit: "units", Scope: "tenant", Rate: bucket.Rate{Amount: 2, Per: time.Second, Burst: 3}})
-	defer f.world.Close()
-	f.script, f.outage = s, 2*time.Second
-	for range 3 {
-		m := f.join(t, 1)
-		for i := range 4 {
-			for k := range 2 {
-				when := time.Duration(m.id*70+i*900+k*31) * time.Millisecond
-				f.world.Go(func() {
-					_ = f.world.Clock().Sleep(context.Background(), when)
-					m.call(fmt.Sprint(k), 2, 1, 50*time.Millisecond)
-				})
-			}
-		}
-	}
-	if err := f.world.RunUntil(5 * time.Second); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-// A small fleet keeps its limits whichever process crashes at any of its messages, and whichever messages one process
-// loses in either direction. make soak plays all combinations.
-func TestSmallFleetUnderEveryCrashAndPartition(t *testing.T) {
-	raced.Skip(t, "its goroutines take turns")
-	calm := (&faultScript{crashes: -1, cut: -1}).play(t)
-	played, each := 0, campaign.Of(1000, 100)
-	if campaign.Histories(0, 1) >= 20 {
-		each = 1
-	}
-	for _, crashed := range calm.members {
-		for crashAt := range crashed.messages + 1 {
-			for _, cut := range calm.members {
-				for from := range cut.messages {
-					for to := from; to < cut.messages; to++ {
-						for _, up := range []bool{true, false} {
-							if played++; played%each != 0 {
-								continue
-							}
-							s := &faultScript{crashed.id, crashAt, cut.id, from, to, up}
-							if over := s.play(t).over(); over > 0 {
-								t.Errorf("%+v: %d over", *s, over)
-							}
-						}
-					}
-				}
-			}
-		}
-	}
-	t.Logf("%d of %d combinations; %d calls without faults", played/each, played, len(calm.used))
-}
+// speed returns the speed of a clock.
+func speed(r *rand.Rand) float64 { return 1 + (r.Float64()-0.5)/1000 }
