@@ -62,7 +62,7 @@ type member struct {
 	inFlight int
 	messages int
 	heard    time.Duration // when the latest response arrived
-	refused  int           // calls since one was allowed
+	ledger   *ledger
 
 	thaw     time.Duration // until when it is frozen
 	freezes  time.Duration // for how long it will be
@@ -172,7 +172,7 @@ func newFaulty(seed uint64, limits ...limit.Limit) *faulty {
 
 // join starts a process whose clock runs at a speed.
 func (f *faulty) join(t testing.TB, speed float64) *member {
-	m := &member{f: f, id: len(f.members)}
+	m := &member{f: f, id: len(f.members), ledger: newLedger()}
 	m.clock = &lag{f.world.Clock(), m, speed, 0}
 	o := f.options
 	o.Clock, o.Rand = m.clock, f.world.Rand()
@@ -222,10 +222,8 @@ func (m *member) call(w work) (ok bool, retry time.Duration) {
 	}
 	if p == nil {
 		f.reach("a call was refused")
-		m.refused++
 		return false, retry
 	}
-	m.refused = 0
 	at := m.clock.world(p.Allowed())
 	usage := make(map[string]int64)
 	var debts []used
@@ -236,6 +234,7 @@ func (m *member) call(w work) (ok bool, retry time.Duration) {
 			u.key = ""
 		}
 		f.used = append(f.used, u)
+		m.ledger.uses(&f.limits[i], u, w.reserves[i])
 		if u.n = w.costs[i] - w.reserves[i]; u.n > 0 {
 			debts = append(debts, u)
 		}
@@ -345,6 +344,7 @@ func (d distantStore) Take(ctx context.Context, a *fleet.Ask) error {
 	f := d.m.f
 	own := *a // the sender may reuse its request before a late one arrives
 	own.Settle, own.Claims, own.Grants = slices.Clone(a.Settle), slices.Clone(a.Claims), nil
+	d.m.ledger.sends(f.world.Now(), a)
 	if a.Again {
 		f.reach("a request was repeated")
 	}
@@ -379,6 +379,9 @@ func (d distantStore) Take(ctx context.Context, a *fleet.Ask) error {
 	if slices.ContainsFunc(own.Grants, func(g fleet.Grant) bool { return g.Cold }) {
 		f.reach("a store did not know the usage")
 	}
+	if result == nil {
+		d.m.ledger.receives(f, &own)
+	}
 	a.Now, a.Granted, a.Grants = own.Now, own.Granted, own.Grants
 	return result
 }
@@ -391,6 +394,9 @@ func (d distantStore) Beat(ctx context.Context, b *fleet.Beat) (s fleet.Standing
 	var result error
 	if err := d.exchange(ctx, func(bool) { s, result = d.m.f.store.Beat(context.Background(), &own) }); err != nil {
 		return fleet.Standing{}, err
+	}
+	if result == nil {
+		d.m.ledger.hears(d.m.f.world.Now(), b, &s)
 	}
 	return s, result
 }

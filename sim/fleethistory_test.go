@@ -615,6 +615,11 @@ func TestFleetUnderFaultsIsNeverOver(t *testing.T) {
 		if over := h.exceeded(); over > 0 {
 			t.Errorf("seed %d: %d over %v", seed, over, h.limits)
 		}
+		for _, m := range h.members {
+			for _, p := range m.ledger.check(h.faulty, h.was != nil) {
+				h.wrong("process %d %s", m.id, p)
+			}
+		}
 		for _, p := range h.problems {
 			t.Errorf("seed %d: %s", seed, p)
 		}
