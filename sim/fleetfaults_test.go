@@ -34,6 +34,7 @@ type faulty struct {
 	script   *faultScript  // nil for random faults
 	members  []*member
 	used     []used
+	audit    *audit
 	debts    []used         // usage beyond the reservation, when it was reported
 	states   map[string]int // how often each state was reached
 	problems []string       // what must not happen, other than usage over a limit
@@ -165,7 +166,7 @@ func newFaulty(seed uint64, limits ...limit.Limit) *faulty {
 	w := sim.New(seed)
 	store := fleet.NewMemory(func() time.Time { return w.Clock().Wall(w.Now()) })
 	return &faulty{
-		world: w, store: store, limits: limits, maxWait: 300 * time.Millisecond, travels: time.Millisecond, states: make(map[string]int),
+		world: w, store: store, limits: limits, maxWait: 300 * time.Millisecond, travels: time.Millisecond, states: make(map[string]int), audit: newAudit(),
 		options: fleet.Options{Members: "-", Outage: 5 * time.Second, Without: fleet.Without{Refuse: true}},
 	}
 }
@@ -364,7 +365,9 @@ func (d distantStore) Take(ctx context.Context, a *fleet.Ask) error {
 		copied := own
 		copied.Settle, copied.Claims, copied.Grants = slices.Clone(own.Settle), slices.Clone(own.Claims), nil
 		copied.Again = own.Again || again
-		result = f.store.Take(context.Background(), &copied)
+		if result = f.store.Take(context.Background(), &copied); result == nil {
+			f.audit.takes(f.world.Now(), d.m, &copied)
+		}
 		own.Now, own.Granted, own.Grants = copied.Now, copied.Granted, copied.Grants
 	})
 	if err != nil {

@@ -575,6 +575,26 @@ func (h *history) exceeded() (worst int64) {
 	return worst
 }
 
+// audited checks what could have been used.
+func (h *history) audited() {
+	if h.emptied > 0 || h.back > 0 || h.was != nil {
+		return
+	}
+	for k := range h.audit.grants {
+		l := &h.limits[k.limit]
+		if l.Shape != limit.Bucket {
+			continue
+		}
+		var lonely []used
+		for _, m := range h.members {
+			lonely = append(lonely, m.ledger.uncovered[k]...)
+		}
+		if n, where := h.audit.check(l, k, lonely); n > 0 {
+			h.wrong("%d more of %v than it allows could be used %s", n, l, where)
+		}
+	}
+}
+
 // overChanged is overLimit for the limit that a reload changed.
 func (h *history) overChanged(all []used) int64 {
 	was, now := h.was[0], h.limits[0]
@@ -620,6 +640,7 @@ func TestFleetUnderFaultsIsNeverOver(t *testing.T) {
 				h.wrong("process %d %s", m.id, p)
 			}
 		}
+		h.audited()
 		for _, p := range h.problems {
 			t.Errorf("seed %d: %s", seed, p)
 		}
