@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/sim"
 )
 
 // An audit has all grants of a store without those that came back. It checks that a limit holds whenever, within the
@@ -67,13 +68,23 @@ func (d *audit) returns(m *member, s *fleet.Settlement) {
 
 // check returns by how many units a limit may be exceeded, and from when. lonely are units that were used without a
 // grant.
-func (d *audit) check(l *limit.Limit, k lotKey, lonely []used) (worst int64, where string) {
+func (d *audit) check(c *sim.Clock, l *limit.Limit, k lotKey, lonely []used) (worst int64, where string) {
 	all := slices.Clone(d.grants[k])
 	for _, u := range lonely {
 		all = append(all, &grant{at: u.at, until: u.at, n: u.n})
 	}
 	all = slices.DeleteFunc(all, func(g *grant) bool { return g.n == 0 })
 	slices.SortStableFunc(all, func(a, b *grant) int { return int(a.at - b.at) })
+	if l.Shape == limit.Calendar {
+		counts := make(map[time.Time]int64)
+		for _, g := range all {
+			start := l.Windows(c.Wall(g.at)).Start
+			if counts[start] += g.n; counts[start]-l.Amount > worst {
+				worst, where = counts[start]-l.Amount, fmt.Sprintf("in the window from %v", start)
+			}
+		}
+		return worst, where
+	}
 	for i, first := range all {
 		var sum int64
 		for _, g := range all[max(0, i-200):] {
