@@ -229,7 +229,7 @@ type Operation struct {
 	AnyCase bool     // compare Path without regard to letter case
 
 	// Safe states whether a call may be repeated although it may have been executed. "" depends on the method: GET,
-	// HEAD, OPTIONS, TRACE, PUT and DELETE are safe, and any request with an Idempotency-Key.
+	// HEAD, OPTIONS, TRACE, PUT and DELETE are safe, and any request with an idempotency key in a header.
 	Safe Safety
 
 	// Priority applies to calls without a priority; see Call.Priority.

@@ -75,5 +75,29 @@ func safe(o *weir.Operation, method string, h http.Header) bool {
 
 // hasKey reports whether the upstream can recognize a repeated request by its idempotency key.
 func hasKey(h http.Header) bool {
-	return h.Get("Idempotency-Key") != "" || h.Get("X-Idempotency-Key") != ""
+	for name, v := range h {
+		if len(v) > 0 && v[0] != "" && isKey(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// isKey reports whether a header of this name holds an idempotency key: Idempotency-Key and its variants, such as
+// Cko-Idempotency-Key and Idempotence-Key, and the headers of PayPal, AWS and the Repeatable Requests of OASIS. IDs of requests, such
+// as X-Request-Id, are for logs.
+func isKey(name string) bool {
+	switch name {
+	case "Paypal-Request-Id", "Repeatability-Request-Id", "X-Amz-Client-Token", "X-Amzn-Client-Token":
+		return true
+	}
+	if !strings.Contains(name, "dempot") { // names are canonical
+		return false
+	}
+	_, kind, _ := strings.Cut(name, "dempot")
+	switch strings.ToLower(kind) {
+	case "ency", "ence", "ency-key", "ence-key", "ent-key", "encykey", "ency-id", "ence-id", "ent-id", "ency-token", "ence-token", "ence-uuid", "ency-uuid":
+		return true
+	}
+	return false
 }

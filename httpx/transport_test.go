@@ -170,6 +170,21 @@ func TestMethodsAndOperations(t *testing.T) {
 		{"POST", "/x", "", "default", 1},
 		{"PATCH", "/x", "", "default", 1},
 		{"POST", "/x", "Idempotency-Key", "default", 3},
+		{"POST", "/x", "X-Idempotency-Key", "default", 3},
+		{"POST", "/x", "Cko-Idempotency-Key", "default", 3},
+		{"POST", "/x", "Idempotence-Key", "default", 3},
+		{"POST", "/x", "X-Idempotence-Uuid", "default", 3},
+		{"POST", "/x", "X-Payout-Idempotency", "default", 3},
+		{"POST", "/x", "PayPal-Request-Id", "default", 3},
+		{"POST", "/x", "Repeatability-Request-ID", "default", 3},
+		{"POST", "/x", "x-amzn-client-token", "default", 3},
+		{"POST", "/x", "X-Request-Id", "default", 1},
+		{"POST", "/x", "Request-Id", "default", 1},
+		{"POST", "/x", "x-ms-client-request-id", "default", 1},
+		{"POST", "/x", "X-Correlation-Id", "default", 1},
+		{"POST", "/x", "X-Idempotent", "default", 1},
+		{"POST", "/x", "Idempotency-Ttl", "default", 1},
+		{"POST", "/x", "Idempotent-Replayed", "default", 1},
 		{"POST", "/upload", "", "upload", 1},
 		{"PUT", "/upload", "", "upload", 3},
 		{"GET", "/upload", "", "default", 3},
@@ -194,7 +209,7 @@ func TestMethodsAndOperations(t *testing.T) {
 				t.Fatal(err)
 			}
 			if story.Operation != c.operation || n != c.attempts {
-				t.Errorf("%s %s: operation %s, %d attempts; want %s, %d", c.method, c.path, story.Operation, n, c.operation, c.attempts)
+				t.Errorf("%s %s %s: operation %s, %d attempts; want %s, %d", c.method, c.path, c.header, story.Operation, n, c.operation, c.attempts)
 			}
 		})
 	}

@@ -58,9 +58,29 @@ func safe(service, name string, r Request) bool {
 		return true
 	}
 	for _, t := range tokens {
-		if bytes.Contains(r.Form, t) {
+		if hasValue(r.Form, t) {
 			return true
 		}
 	}
-	return false
+	return get(r.Header, "X-Amz-Client-Token") != "" || get(r.Header, "X-Amzn-Client-Token") != ""
+}
+
+// hasValue reports whether a body contains a token with a value. Null and an empty text are none.
+func hasValue(body, token []byte) bool {
+	for {
+		_, after, found := bytes.Cut(body, token)
+		if !found {
+			return false
+		}
+		if body = after; token[0] != '"' { // of a form
+			if len(after) > 0 && after[0] != '&' {
+				return true
+			}
+			continue
+		}
+		value, ok := bytes.CutPrefix(bytes.TrimLeft(after, " \t\r\n"), []byte(":"))
+		if value = bytes.TrimLeft(value, " \t\r\n"); ok && len(value) > 1 && value[0] == '"' && value[1] != '"' {
+			return true
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -13,6 +14,41 @@ func TestLongPollsMayBeRepeated(t *testing.T) {
 		service, operation, _ := strings.Cut(name, ".")
 		if o := wire.Named(service, operation, false); !o.Safe || !o.Polls {
 			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
+
+// A token makes a call repeatable only if it has a value.
+func TestTokenMakesACallRepeatable(t *testing.T) {
+	for _, c := range []struct {
+		form, header string
+		safe         bool
+	}{
+		{`{"ClientRequestToken":"a"}`, "", true},
+		{`{"a": {"clientToken" : "a"}}`, "", true},
+		{`{"a":"clientToken","b":{},"clientToken":"a"}`, "", true},
+		{`{"ClientToken":""}`, "", false},
+		{`{"ClientToken": null}`, "", false},
+		{`{"Key":"ClientToken","Value":"a"}`, "", false},
+		{`{"ClientTokenStatus":"a"}`, "", false},
+		{"Action=RunInstances&ClientToken=a", "", true},
+		{"Action=RunInstances&ClientToken=&MinCount=1", "", false},
+		{"Action=RunInstances&ClientToken=", "", false},
+		{"{}", "X-Amzn-Client-Token", true},
+		{"{}", "X-Amz-Client-Token", true},
+		{"{}", "X-Amzn-Request-Id", false},
+		{"{}", "Amz-Sdk-Invocation-Id", false},
+	} {
+		h := http.Header{"X-Amz-Target": {"A.CreateThing"}}
+		service := "thing"
+		if strings.HasPrefix(c.form, "Action=") {
+			h, service = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, "ec2"
+		}
+		if c.header != "" {
+			h.Set(c.header, "a")
+		}
+		if o := wire.Recognize(wire.Request{Service: service, Method: "POST", Path: "/", Header: h, Form: []byte(c.form)}); o.Safe != c.safe {
+			t.Errorf("%s %s: %+v, want safe %v", c.form, c.header, o, c.safe)
 		}
 	}
 }

@@ -26,7 +26,7 @@ var operationFields = []field[class]{
 	one("methods", listOf(method), func(o *class) *[]string { return &o.Methods }, "any", "HTTP methods, in capitals."),
 	one("path", rawPath, func(o *class) *string { return &o.Path }, "any", "Path prefix as sent to the upstream, including the path of `url`. With `aws` or `llm`, an operation without methods and path matches by name; `/` matches all requests."),
 	one("safe", safety, func(o *class) *weir.Safety { return &o.Safe }, "by-method",
-		"Whether a call that may have been processed may be repeated. `by-method`: GET, HEAD, OPTIONS, TRACE, PUT, DELETE, and calls with an `Idempotency-Key`."),
+		"Whether a call that may have been processed may be repeated. `by-method`: GET, HEAD, OPTIONS, TRACE, PUT, DELETE, and calls with an idempotency key in a header."),
 	one("priority", priority, func(o *class) *limit.Priority { return &o.Priority }, "normal",
 		"Priority of waiting calls that do not set it."),
 	{"retry", "as that of the upstream", "the upstream's", "", readOwnRetry},
