@@ -21,10 +21,22 @@ var _ Bodies = (*Files)(nil)
 
 // OpenFiles creates the folder if it does not exist.
 func OpenFiles(dir string) (*Files, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("bodies of deliveries: %w", err)
+	f := NewFiles(dir)
+	if err := f.Check(); err != nil {
+		return nil, err
 	}
-	return &Files{dir}, nil
+	return f, nil
+}
+
+// NewFiles returns a store in a folder that Check or Gather creates if it does not exist.
+func NewFiles(dir string) *Files { return &Files{dir} }
+
+// Check creates the folder if it does not exist.
+func (f *Files) Check() error {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return fmt.Errorf("bodies of deliveries: %w", err)
+	}
+	return nil
 }
 
 // String returns the path of the folder.
@@ -34,7 +46,12 @@ func (f *Files) String() string { return f.dir }
 const gathered = "tmp-"
 
 // Gather creates an empty file.
-func (f *Files) Gather() (*os.File, error) { return os.CreateTemp(f.dir, gathered) }
+func (f *Files) Gather() (*os.File, error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	return os.CreateTemp(f.dir, gathered)
+}
 
 func (f *Files) path(name string) (string, error) {
 	if name == "" || strings.HasPrefix(name, gathered) || strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") {

@@ -34,10 +34,16 @@ func TestADiskThatIsFull(t *testing.T) {
 			ids = append(ids, d.ID)
 		}
 	}
+	if err := s.Check(t.Context()); !errors.Is(err, delivery.ErrFull) {
+		t.Errorf("a check of the store finds %v, want %v", err, delivery.ErrFull)
+	}
 	if len(ids) < 10 || !errors.Is(err, delivery.ErrFull) || errors.Is(err, delivery.ErrUncertain) {
 		t.Errorf("after %d: %v, want %v", len(ids), err, delivery.ErrFull)
 	}
 	disk.filled.Store(0)
+	if err := s.Check(t.Context()); err != nil {
+		t.Errorf("with space again, a check of the store finds %v", err)
+	}
 	ids = append(ids, accept(t, s, post("a")).ID)
 	sameCounts(t, s)
 	if err := s.Close(); err != nil {

@@ -2,10 +2,13 @@ package sqlite
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
 )
 
 const (
@@ -44,8 +47,32 @@ func (r *reserve) keep() bool {
 	}
 	r.tried = time.Now()
 	err := r.take()
-	r.used.Store(errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) // other errors mean that this system cannot reserve space
+	r.used.Store(lacksSpace(err)) // other errors mean that this system cannot reserve space
 	return !r.used.Load()
+}
+
+var errDiskFull = fmt.Errorf("%w: the disk is full, and the rest is reserved for stored deliveries: free some space", delivery.ErrFull)
+
+func lacksSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// fits returns errDiskFull if the disk has no room for a delivery outside the reserve.
+func (r *reserve) fits() error {
+	f, err := os.OpenFile(r.path, os.O_RDWR, 0)
+	if err != nil {
+		return nil // this system cannot reserve space
+	}
+	defer f.Close()
+	want := r.want()
+	if info, err := f.Stat(); err != nil || info.Size() < want {
+		return nil
+	}
+	defer f.Truncate(want)
+	if lacksSpace(reserveSpace(f, want+want/8)) {
+		return errDiskFull
+	}
+	return nil
 }
 
 // take extends the file to the required size.

@@ -73,9 +73,6 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err == nil {
 		return s, nil
 	}
-	if fromDisk(err) {
-		err = fmt.Errorf("%w: %w", delivery.ErrUnavailable, err)
-	}
 	return nil, fmt.Errorf("deliveries in %s: %w", path, errors.Join(err, s.Close()))
 }
 
@@ -171,6 +168,15 @@ func source(path string, settings ...string) string {
 	return u.String()
 }
 
+// Check returns an error if the file cannot store deliveries now, for example because the disk is full or another program
+// has locked the file.
+func (s *Store) Check(ctx context.Context) error {
+	if err := s.write.do(ctx, true, func(*change) error { return s.space.fits() }); err != nil {
+		return fmt.Errorf("deliveries in %s: %w", s.path, err)
+	}
+	return nil
+}
+
 // Close waits for pending writes and closes the file.
 func (s *Store) Close() error {
 	var errs []error
@@ -216,7 +222,7 @@ func (s *Store) logRoom(needs need, log int64) error {
 			return fmt.Errorf("%w: %s has %d MiB in use, twice max_size", delivery.ErrFull, s.path, used>>20)
 		}
 		if !s.space.keep() {
-			return fmt.Errorf("%w: the disk of %s is full, and the rest is reserved for stored deliveries: free some space", delivery.ErrFull, s.path)
+			return errDiskFull
 		}
 	}
 	if log > most {

@@ -94,6 +94,9 @@ func notStored(id string, err error) *NotAccepted {
 	case errors.Is(err, delivery.ErrFull):
 		status, n.Why, why = http.StatusInsufficientStorage, notRoomy, "the deliveries' store is full"
 	}
+	if errors.Is(err, delivery.ErrUnavailable) {
+		why = "deliveries are unavailable now, because their store cannot be opened"
+	}
 	n.facts = &refuse.Facts{Status: status, Code: refuse.ServiceUnavailable, Message: message + why, Details: map[string]any{"id": id}, Wait: time.Second, Fault: outcome.System}
 	return n
 }

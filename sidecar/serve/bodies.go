@@ -20,7 +20,7 @@ func openBodies(c *config.Deliveries) (delivery.Bodies, error) {
 	case c.MaxBody <= delivery.MaxBody:
 		return nil, nil
 	case c.InBucket == nil:
-		return delivery.OpenFiles(c.Bodies)
+		return delivery.NewFiles(c.Bodies), nil
 	}
 	cfg, err := awsDefaults(c.InBucket.Region)
 	if err != nil {

@@ -82,7 +82,7 @@ func TestWeirStartsWithoutItsDatabase(t *testing.T) {
 		text, _ := io.ReadAll(resp.Body)
 		return fmt.Sprint(resp.StatusCode, " ", string(text))
 	}
-	if got := ready(); got != "200 ready\nproblem with deliveries\n" {
+	if got := ready(); got != "200 ready\nproblem with deliveries: they are unavailable\n" {
 		t.Errorf("/readyz answers %q", got)
 	}
 	way.set(false)

@@ -19,6 +19,9 @@ func Check(file *config.File) error {
 			errs = append(errs, fmt.Errorf("callers: claims: %w", err))
 		}
 	}
+	if c := file.Deliveries; c != nil && !c.InFleet() {
+		errs = append(errs, checkFile(c))
+	}
 	if d := file.Decide; d != nil && d.Envoy.Rules != "" {
 		if _, err := envoy.Load(d.Envoy.Rules); err != nil {
 			errs = append(errs, fmt.Errorf("decide: rules: %w", err))

@@ -32,8 +32,13 @@ type deliveries struct {
 	failed  func(upstream, reason, id string) // is called for requests that were not stored because of weir itself
 	ended   chan struct{}                     // closed when the worker has ended; nil until it runs
 	cancel  context.CancelFunc
-	inbox   *inbox.Inbox              // nil unless requests arrive in a queue
-	awaits  func(ctx context.Context) // waits for a database that was unreachable at the start; nil if it was reachable
+	inbox   *inbox.Inbox                    // nil unless requests arrive in a queue
+	receive func(ctx context.Context)       // receives the queue's requests
+	check   func(ctx context.Context) error // checks the store
+	files   *delivery.Files                 // folder of large bodies; nil if there is none
+	watch   func(ctx context.Context)       // checks the stores after they have failed
+
+	suspects chan struct{} // has a value if the store has failed since its last check
 
 	watching sync.WaitGroup
 }
@@ -59,7 +64,7 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 	if err != nil {
 		return err
 	}
-	d := &deliveries{Queue: e, engine: e, metrics: weirprom.NewDeliveries(registry, e), refused: logs.Options{EachSecond: s.file.LogEach}.NotStored(s.log), failed: s.tells.failed}
+	d := &deliveries{suspects: make(chan struct{}, 1), Queue: e, engine: e, metrics: weirprom.NewDeliveries(registry, e), refused: logs.Options{EachSecond: s.file.LogEach}.NotStored(s.log), failed: s.tells.failed}
 	d.worker = &delivery.Worker{Queue: e, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, GivesUp: s.proxy.GivesUp, Callbacks: callbacks, Bodies: large, MaxBody: c.MaxBody, Grace: forever, Events: s.deliveryEvents(d)}
 	d.metrics.Holds(d.worker.Held)
 	if c.InFleet() {
@@ -68,9 +73,22 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 	if err := s.openInbox(c.Requests, d); err != nil {
 		return errors.Join(err, e.Close())
 	}
-	if s.absent != nil {
-		d.awaits = s.awaitDatabase
+	d.check = func(ctx context.Context) error {
+		if c.InFleet() { // creating or upgrading a file may take longer
+			bounded, cancel := context.WithTimeout(ctx, opening)
+			defer cancel()
+			ctx = bounded
+		}
+		return e.Check(ctx)
 	}
+	d.files, _ = large.(*delivery.Files)
+	ctx, cancel := context.WithTimeout(context.Background(), opening)
+	defer cancel()
+	available := s.checkDeliveries(ctx, d)
+	if !available {
+		s.tells.failed("", "deliveries cannot be opened", "")
+	}
+	d.watch = func(ctx context.Context) { s.watchDeliveries(ctx, d, available) }
 	s.deliveries = d
 	s.proxy.Later(d)
 	s.proxy.Answering(e)
@@ -99,7 +117,10 @@ func (s *Server) deliveryEvents(d *deliveries) delivery.Events {
 			counted.Lost(of)
 			written.Lost(of)
 		},
-		Error: written.Error,
+		Error: func(doing, upstream string, err error) {
+			d.suspect()
+			written.Error(doing, upstream, err)
+		},
 	}
 }
 
@@ -124,9 +145,18 @@ func (d *deliveries) Largest() int64 { return d.worker.MaxBody }
 func (d *deliveries) Refused(n proxy.NotAccepted) {
 	d.metrics.Refused(n.Upstream, n.Why)
 	if n.System() {
+		d.suspect()
 		d.failed(n.Upstream, "request not stored: "+n.Why, n.Correlation)
 	}
 	d.refused(logs.NotStored{Upstream: n.Upstream, ID: n.Correlation, Delivery: n.ID, Why: n.Why, Field: n.Field, Err: n.Err})
+}
+
+// suspect has the deliveries' store checked.
+func (d *deliveries) suspect() {
+	select {
+	case d.suspects <- struct{}{}:
+	default:
+	}
 }
 
 // Redrive sends dead letters again.
@@ -171,11 +201,9 @@ func (d *deliveries) start() {
 		d.worker.Run(ctx)
 	}()
 	if d.inbox != nil {
-		d.watching.Go(func() { d.inbox.Run(ctx) })
+		d.watching.Go(func() { d.receive(ctx) })
 	}
-	if d.awaits != nil {
-		d.watching.Go(func() { d.awaits(ctx) })
-	}
+	d.watching.Go(func() { d.watch(ctx) })
 	if w, ok := d.engine.(watcher); ok {
 		d.watching.Go(func() {
 			w.Watch(ctx, func(upstream string) {

@@ -11,59 +11,72 @@ import (
 
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/delivery"
-	"github.com/seed1158cd35/weir/delivery/dynamosqs"
 	"github.com/seed1158cd35/weir/delivery/postgres"
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
 // An engine stores deliveries, and answers under idempotency keys.
 type engine interface {
 	delivery.Queue
 	delivery.Answers
+	Check(ctx context.Context) error // returns an error if deliveries cannot be stored now
 }
 
-// openDeliveries opens the deliveries' store. If a database is unreachable, weir starts and refuses deliveries until it
-// is reachable. A database with the wrong schema is an error.
+// openDeliveries returns the deliveries' store, which need not be available yet.
 func (s *Server) openDeliveries(c *config.Deliveries) (engine, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), opening)
-	defer cancel()
-	if !c.InFleet() {
-		return s.openFile(ctx, c)
+	if c.InFleet() {
+		return newFleetEngine(c, s.with.Env)
 	}
-	e, err := newFleetEngine(c, s.with.Env)
-	if err != nil {
+	if err := checkFile(c); err != nil {
 		return nil, err
 	}
-	if err = e.Check(ctx); err == nil {
-		return e, nil
-	}
-	_, is := errors.AsType[*postgres.SchemaError](err)
-	_, isAWS := errors.AsType[*dynamosqs.SchemaError](err)
-	if is || isAWS {
-		return nil, errors.Join(err, e.Close())
-	}
-	s.troubles.note(withDeliveries, "", databaseHelp, err)
-	s.tells.failed("", "deliveries cannot be opened", "")
-	s.absent = e
-	return e, nil
+	return &fileEngine{open: func(ctx context.Context) (*sqlite.Store, error) { return sqlite.Open(ctx, c.File, fileOptions(c)) }}, nil
 }
 
-const databaseHelp = "direct calls are served; requests for later delivery get 503 until the deliveries' store is reachable, which weir checks every 5 seconds"
+// checkFile returns an error if the path of the deliveries' file belongs to something that is not a file.
+func checkFile(c *config.Deliveries) error {
+	if info, err := os.Stat(c.File); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("deliveries: file: %s is not a file (%s): use another path", c.File, info.Mode().Type())
+	}
+	return nil
+}
 
-// awaitDatabase waits until a database is reachable that was unreachable at the start, and then ends the problem
-// report.
-func (s *Server) awaitDatabase(ctx context.Context) {
-	for clock.System.Sleep(ctx, reopenEvery) == nil {
-		bounded, cancel := context.WithTimeout(ctx, opening)
-		err := s.absent.Check(bounded)
-		cancel()
-		if ctx.Err() == nil {
-			s.troubles.note(withDeliveries, "", databaseHelp, err)
+// recheckEvery is how often weir checks a deliveries' store that is unavailable.
+const recheckEvery = 5 * time.Second
+
+const deliveriesHelp = "direct calls are served, and requests for later delivery are refused until the deliveries' store works, which weir checks every 5 seconds; weir check --connect tries it"
+
+// checkDeliveries checks the deliveries' store and the folder of large bodies, and reports whether both are available.
+func (s *Server) checkDeliveries(ctx context.Context, d *deliveries) bool {
+	err := d.check(ctx)
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		s.troubles.note(status.WithDeliveries, "", deliveriesHelp, err)
+	}
+	if d.files != nil && err == nil {
+		err = d.files.Check()
+		s.troubles.note("large bodies of deliveries", "", "requests with small bodies are stored; weir checks the folder every 5 seconds", err)
+	}
+	return err == nil
+}
+
+// watchDeliveries checks the deliveries' store after it has failed, until it is available.
+func (s *Server) watchDeliveries(ctx context.Context, d *deliveries, available bool) {
+	for {
+		pause := recheckEvery
+		if available {
+			pause = time.Second
+			select {
+			case <-d.suspects:
+			case <-ctx.Done():
+				return
+			}
 		}
-		if err == nil {
+		if clock.System.Sleep(ctx, pause) != nil {
 			return
 		}
+		available = s.checkDeliveries(ctx, d)
 	}
 }
 
@@ -195,7 +208,7 @@ func lookAtDeliveries(ctx context.Context, name string) (string, error) {
 	case err != nil:
 		return "", err
 	case f.Held:
-		return "", &warning{said: name + " can be read and written", warns: []string{"a running weir has it open; a second one cannot start with it"}}
+		return "", &warning{said: name + " can be read and written", warns: []string{"a running weir has it open; a second one stores nothing in it meanwhile"}}
 	case f.Latest:
 		return fmt.Sprintf("%s can be read and written; its schema has version %d", name, f.Version), nil
 	case f.Version > 0:

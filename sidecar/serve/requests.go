@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/delivery/inbox"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/sidecar/config"
@@ -53,7 +54,7 @@ func regionOf(host string) string {
 }
 
 // openInbox prepares submitting the requests of a queue, which begins with the deliveries. A queue with the wrong setup
-// is an error. An unreachable one may become reachable later.
+// is a problem until it is corrected. An unreachable one may become reachable later.
 func (s *Server) openInbox(c *config.Requests, d *deliveries) error {
 	if c == nil {
 		return nil
@@ -64,10 +65,16 @@ func (s *Server) openInbox(c *config.Requests, d *deliveries) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), opening)
 	defer cancel()
-	if err = b.Check(ctx); isSetup(err) {
-		return fmt.Errorf("deliveries: requests: %w", err)
-	} else if err != nil {
-		s.log.Error("deliveries", "error", err.Error())
+	err = b.Check(ctx)
+	s.noteInbox(err)
+	d.receive = func(ctx context.Context) {
+		for isSetup(err) && clock.System.Sleep(ctx, recheckEvery) == nil {
+			err = b.Check(ctx)
+			s.noteInbox(err)
+		}
+		if ctx.Err() == nil {
+			b.Run(ctx)
+		}
 	}
 	b.Failed = func(err error) {
 		if p, is := errors.AsType[*inbox.PanicError](err); is {
@@ -81,6 +88,15 @@ func (s *Server) openInbox(c *config.Requests, d *deliveries) error {
 	b.Hand = func(r *http.Request) inbox.Answer { return s.handIn(r, c.Owner) }
 	d.inbox = b
 	return nil
+}
+
+// noteInbox reports a queue of requests with the wrong setup, and logs another error.
+func (s *Server) noteInbox(err error) {
+	if err != nil && !isSetup(err) {
+		s.log.Error("deliveries", "error", err.Error())
+		err = nil
+	}
+	s.troubles.note("requests from the deliveries' queue", "", "other requests are served; weir checks the queue every 5 seconds, and then receives from it", err)
 }
 
 // handIn submits a request from the queue.

@@ -64,8 +64,15 @@ func TestRequestsFromAQueue(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	put(t, file, "listen: 127.0.0.1:0\ntokens: {app: {env: WEIR_TEST_APP}}\ndeliveries: "+said+"\nupstreams: {box: {url: 'http://box.test'}}\n")
 	f := load(t, file)
-	if _, err := Start(file, Options{Env: os.LookupEnv}); err == nil || !strings.Contains(err.Error(), "there is none; run weir store init") {
-		t.Errorf("without a queue: %v", err)
+	run, err := Start(file, Options{Env: os.LookupEnv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := run.troubled(); len(all) != 1 || !strings.Contains(all[0].Error, "there is none; run weir store init") {
+		t.Errorf("without a queue: %+v", all)
+	}
+	if err := run.Close(); err != nil {
+		t.Error(err)
 	}
 	for _, want := range []string{"it was created, with its dead letter queue", "nothing had to be changed"} {
 		var out bytes.Buffer

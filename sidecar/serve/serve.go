@@ -76,7 +76,6 @@ type Server struct {
 	registry   *prometheus.Registry
 
 	deliveries *deliveries // nil if the file configures none
-	absent     fleetEngine // the deliveries' store if it was unreachable at the start; otherwise nil
 }
 
 // New reads the file at path and listens. On error it closes everything that it opened.

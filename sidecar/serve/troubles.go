@@ -80,7 +80,7 @@ func (s *Server) countTroubles() map[string]int {
 		n[name] = 0
 	}
 	for _, t := range s.troubled() {
-		if t.With == withDeliveries {
+		if t.With == status.WithDeliveries {
 			t.Upstream = "(deliveries)" // direct callers do not notice it, but submitters of deliveries do
 		}
 		n[t.Upstream]++

@@ -45,6 +45,9 @@ type Trouble struct {
 	Since time.Time `json:"since,omitzero"` // zero if unknown
 }
 
+// WithDeliveries is the subject of the problem report about the deliveries' store.
+const WithDeliveries = "deliveries"
+
 // An Upstream is the state of one upstream. Times are in milliseconds.
 type Upstream struct {
 	Name        string    `json:"name"`
@@ -193,7 +196,11 @@ func (p *Page) ready(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ready")
 	}
 	for i := range troubles {
-		fmt.Fprintf(w, "problem with %s\n", troubles[i].With)
+		state := ""
+		if troubles[i].With == WithDeliveries {
+			state = ": they are unavailable"
+		}
+		fmt.Fprintf(w, "problem with %s%s\n", troubles[i].With, state)
 	}
 }
 
