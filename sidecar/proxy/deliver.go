@@ -175,10 +175,7 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 
 // location returns the URL of a delivery, at the address that the caller used, where its token is valid.
 func location(r *http.Request, id string) string {
-	at := url.URL{Scheme: "http", Host: r.Host, Path: DeliveriesPath + id}
-	if r.TLS != nil {
-		at.Scheme = "https"
-	}
+	at := url.URL{Scheme: schemeOf(r), Host: r.Host, Path: DeliveriesPath + id}
 	if r.Host == "" { // HTTP/1.0
 		at.Scheme = ""
 	}

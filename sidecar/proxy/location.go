@@ -22,7 +22,7 @@ const linked = "Link"
 // a prefix that weir removed, and an absolute URL would bypass weir.
 func (t *trip) points(h http.Header) {
 	for _, name := range pointers {
-		rewriteField(h, name, t.pointed)
+		rewriteField(h, name, t.pointedLink)
 	}
 	rewriteField(h, linked, t.pointedLinks)
 	rewriteField(h, "Refresh", t.pointedRefresh)
@@ -105,18 +105,22 @@ func (t *trip) pointedLinks(v string) string {
 	return out.String()
 }
 
-// pointedLink rewrites one reference of a Link field. Clients use an absolute URL there without resolving it, so it
-// stays absolute, with the host that the caller used.
+// pointedLink rewrites one reference. An absolute URL stays absolute, with the host that the caller used: SDKs use the
+// URLs of links, uploads and long operations without resolving them.
 func (t *trip) pointedLink(ref string) string {
 	to := t.pointed(ref)
 	if to == ref || strings.HasPrefix(ref, "/") || t.came.Host == "" {
 		return to
 	}
-	scheme := "http"
-	if t.came.TLS != nil || strings.EqualFold(t.came.Header.Get("X-Forwarded-Proto"), "https") {
-		scheme = "https"
+	return schemeOf(t.came) + "://" + t.came.Host + to
+}
+
+// schemeOf returns the scheme of the URL that a caller used.
+func schemeOf(r *http.Request) string {
+	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+		return "https"
 	}
-	return scheme + "://" + t.came.Host + to
+	return "http"
 }
 
 // pointedRefresh rewrites the reference of a Refresh field, such as 5; url=/next.
