@@ -28,7 +28,9 @@ func newCoded(resp *http.Response) (c *coded, errors *classify.Stream) {
 	default:
 		return nil, nil
 	}
-	if t, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(t), "application/json") {
+	t, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	switch strings.ToLower(strings.TrimSpace(t)) {
+	case "", "application/json", "application/octet-stream", "binary/octet-stream", "application/x-amz-json-1.0", "application/x-amz-json-1.1":
 		return nil, nil // nearly always one document
 	}
 	h := resp.Header.Clone()

@@ -20,7 +20,7 @@ func (t *Transport) call(req *http.Request) weir.Call {
 	}
 	path := paths.Read(rawPath(req.URL))
 	o := t.Upstream.Assign(&c, func(o *weir.Operation, named bool) bool { return matches(o, req.Method, &path, named) })
-	c.Safe = c.Safe || safe(o, req.Method, req.Header)
+	c.Safe = c.Safe || safe(o, req)
 	if c.Safe && conditional(req) && !hasKey(req.Header) {
 		c.Safe = false // even if the operation is declared safe
 	}
@@ -59,18 +59,18 @@ func matches(o *weir.Operation, method string, path *paths.Path, named bool) boo
 
 // safe reports whether the request may be repeated even if it may have been done. RFC 9110 9.2.2 defines which methods are
 // idempotent.
-func safe(o *weir.Operation, method string, h http.Header) bool {
+func safe(o *weir.Operation, req *http.Request) bool {
 	switch o.Safe {
 	case weir.Yes:
 		return true
 	case weir.No:
 		return false
 	}
-	switch method {
+	switch req.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete, "":
-		return true
+		return hasKey(req.Header) || !Acts(req.Method, req.URL)
 	}
-	return hasKey(h)
+	return hasKey(req.Header)
 }
 
 // hasKey reports whether the upstream can recognize a repeated request by its idempotency key.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -106,14 +107,26 @@ func (s *sender) failed(ctx context.Context, err error) (outcome.Outcome, error)
 
 // request returns the request of an attempt, without its context.
 func (s *sender) request() *http.Request {
-	if s.replay == nil {
+	guarded := s.replay == nil && !s.safe && (s.req.Method == http.MethodGet || s.req.Method == http.MethodHead || s.req.Method == http.MethodOptions)
+	if s.replay == nil && !guarded {
 		return s.req
 	}
 	req := new(http.Request)
 	*req = *s.req
-	req.Body, req.GetBody = s.replay.take(), nil // only this package retries
+	if req.GetBody = nil; guarded { // only this package retries
+		req.Body = unsafeBody{}
+	} else {
+		req.Body = s.replay.take()
+	}
 	return req
 }
+
+// An unsafeBody is an empty body of a request that must not be repeated. net/http repeats a GET or HEAD request without a body
+// if its connection ends before the response.
+type unsafeBody struct{}
+
+func (unsafeBody) Read([]byte) (int, error) { return 0, io.EOF }
+func (unsafeBody) Close() error             { return nil }
 
 // judge classifies a response, and reads the body if that can matter. The body of such a success may be slow, because S3 sends
 // 200 before it knows the result. It may take until the end of the call.

@@ -52,6 +52,9 @@ func Recognize(r Request) Op {
 		target = ""
 	}
 	o := Op{Service: service, Protocol: protocolOf(service, r.Header, target)}
+	if _, acts := param(r.Query, "Action"); acts && o.Protocol == RestJSON && asksEither[service] {
+		o.Protocol = Query // also without a form: GET /?Action=ReceiveMessage
+	}
 	switch {
 	case target != "":
 		o.Name = target[strings.LastIndexByte(target, '.')+1:]

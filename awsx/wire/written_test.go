@@ -17,6 +17,7 @@ func TestOperationsHoweverTheyAreWritten(t *testing.T) {
 		{"drs", "POST", "/Start%52ecovery", "", "StartRecovery"},
 		{"ec2", "GET", "/", "%41ction=RunInstances", "RunInstances"},
 		{"ec2", "GET", "/", "Action=Run%49nstances", "RunInstances"},
+		{"sqs", "GET", "/1/q", "Action=SendMessage", "SendMessage"}, {"", "GET", "/", "Action=Publish", "Publish"},
 		{"s3", "POST", "/bucket/key", "%75ploads", "CreateMultipartUpload"},
 		{"s3", "GET", "//bucket/key", "", "GetObject"},
 		{"s3", "PUT", "/bucket%2Fkey", "", "PutObject"},

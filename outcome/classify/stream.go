@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"hash/crc32"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ const (
 )
 
 // A Stream looks for an error in the body of a response that began as a success. In server-sent events it recognizes an event
-// "error" and an error object. In lines of JSON it recognizes an error object, and in an AWS event stream an exception. It
+// "error" and an error object. In lines of JSON it recognizes an error object, and in an AWS event stream an exception or error. It
 // recognizes a status in the last frame of gRPC-Web, an error in the last frame of Connect, and an error that is the last of several
 // JSON values. Feed it the body while it passes.
 // It keeps a few kilobytes at most, and is not safe for concurrent use.
@@ -46,6 +47,7 @@ type Stream struct {
 	text4 []byte // of base64: the bytes of an incomplete group
 
 	foreign bool // the body is not in the format of its media type
+	sniffed bool // the media type is general: only the checksum of the first prelude shows that the body is an AWS event stream
 
 	values valueScan
 }
@@ -76,6 +78,8 @@ func NewStream(h http.Header) *Stream {
 		kind == "application/x-jsonlines", kind == "application/stream+json", kind == "application/json-seq":
 	case kind == "application/vnd.amazon.eventstream":
 		s.feed, s.frame, s.need, s.ended = (*Stream).frames, awsFrames, awsPrelude, true
+	case maybeFrames(h, kind):
+		s.feed, s.frame, s.need, s.ended, s.sniffed = (*Stream).frames, awsFrames, awsPrelude, true, true
 	case strings.HasPrefix(kind, "application/grpc-web"):
 		s.feed, s.frame, s.need, s.ended = (*Stream).frames, grpcWebFrames, grpcPrelude, h["Grpc-Status"] != nil
 		if strings.HasPrefix(kind, "application/grpc-web-text") {
@@ -89,6 +93,18 @@ func NewStream(h http.Header) *Stream {
 		return nil
 	}
 	return s
+}
+
+// maybeFrames reports whether a body of a general media type may be an AWS event stream, as those of SelectObjectContent are
+// (application/octet-stream). Stored objects, which have a tag or a date, may contain old streams.
+func maybeFrames(h http.Header, kind string) bool {
+	switch kind {
+	case "":
+		return h["X-Amz-Request-Id"] != nil
+	case "application/octet-stream", "binary/octet-stream", "application/x-amz-json-1.0", "application/x-amz-json-1.1":
+		return h["Etag"] == nil && h["Last-Modified"] == nil && h["Content-Range"] == nil
+	}
+	return false
 }
 
 // Feed reads the next bytes of the body.
@@ -106,6 +122,7 @@ func (s *Stream) Failed() (o outcome.Outcome, ok bool) {
 // End processes the end of a complete body: the last line may lack a line end, but a frame that is cut or missing is an error.
 func (s *Stream) End() {
 	switch {
+	case s.sniffed: // too short
 	case s.values.n > 0:
 		if s.values.last && s.failed.Class == outcome.Unknown && !s.foreign {
 			s.fail(s.text)
@@ -306,7 +323,9 @@ func (s *Stream) preludeLength() int {
 func (s *Stream) prelude() (more bool) {
 	if s.frame == awsFrames {
 		total, headers := binary.BigEndian.Uint32(s.head), binary.BigEndian.Uint32(s.head[4:])
-		if total < awsPrelude+headers || headers > 64<<10 {
+		unsure := s.sniffed && crc32.ChecksumIEEE(s.head[:8]) != binary.BigEndian.Uint32(s.head[8:])
+		s.sniffed = false
+		if unsure || total < awsPrelude+headers || headers > 64<<10 {
 			s.ignore()
 			return false
 		}

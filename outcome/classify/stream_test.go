@@ -3,6 +3,7 @@ package classify_test
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"hash/crc32"
 	"net/http"
 	"testing"
 
@@ -21,7 +22,8 @@ func awsMessage(payload string, headers ...string) string {
 	}
 	b := binary.BigEndian.AppendUint32(nil, uint32(12+len(h)+len(payload)+4))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(h)))
-	return string(append(append(append(b, 0, 0, 0, 0), h...), payload+"\x00\x00\x00\x00"...))
+	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+	return string(append(append(b, h...), payload+"\x00\x00\x00\x00"...))
 }
 
 // frame returns a frame of gRPC-Web and Connect.
@@ -67,6 +69,14 @@ func TestStreamFindsErrors(t *testing.T) {
 		{"application/json", `["}","{\"error\"",{"a":[1,{}]}]`, outcome.Unknown, ""},
 		{"application/vnd.amazon.eventstream", good + good, outcome.Unknown, ""},
 		{"application/vnd.amazon.eventstream", "no frames at all, whatever the header", outcome.Unknown, ""},
+		{"application/octet-stream", good + awsMessage("", ":message-type", "error", ":error-code", "InternalError", ":error-message", "m"), outcome.Failed, "InternalError"}, // SelectObjectContent
+		{"application/x-amz-json-1.1", good + awsMessage("{}", ":message-type", "exception", ":exception-type", "LimitExceededException"), outcome.Throttled, ""},
+		{"", good + awsMessage("{}", ":message-type", "exception", ":exception-type", "InternalFailureException"), outcome.Failed, ""},
+		{"application/octet-stream", good + good[:20], outcome.Failed, classify.CutStream},
+		{"application/octet-stream", good, outcome.Unknown, ""},
+		{"application/octet-stream", "short", outcome.Unknown, ""},
+		{"application/octet-stream", "other bytes of any length, which are not frames", outcome.Unknown, ""},
+		{"application/x-amz-json-1.1", "{}", outcome.Unknown, ""},
 		{"application/grpc-web+proto", frame(0, "data") + frame(0x80, "grpc-status: 14\r\ngrpc-message: x\r\n"), outcome.Failed, "grpc-status 14"},
 		{"application/grpc-web", frame(0x80, "Grpc-Status:8\r\n"), outcome.Throttled, "grpc-status 8"},
 		{"application/grpc-web", frame(0, "data") + frame(0x80, "grpc-status: 0\r\n"), outcome.Unknown, ""},
@@ -89,7 +99,11 @@ func TestStreamFindsErrors(t *testing.T) {
 		{"text/event-stream", "data: {\"id\":1,\"error\":{\"code\":-32601},\"jsonrpc\":\"2.0\"}\n\n", outcome.Unknown, ""},
 	} {
 		for step := 1; step <= len(c.body); step += 1 + len(c.body)/3 {
-			s := classify.NewStream(http.Header{"Content-Type": {c.kind}})
+			h := http.Header{"Content-Type": {c.kind}}
+			if c.kind == "" {
+				h = http.Header{"X-Amz-Request-Id": {"a"}}
+			}
+			s := classify.NewStream(h)
 			for i := 0; i < len(c.body); i += step {
 				s.Feed([]byte(c.body[i:min(i+step, len(c.body))]))
 			}
@@ -107,6 +121,7 @@ func TestNewStreamIgnoresOtherFormats(t *testing.T) {
 		nil, {"Content-Type": {"application/json"}, "Content-Length": {"2"}}, {"Content-Type": {"text/plain"}},
 		{"Content-Type": {"application/json"}, "Last-Modified": {"Fri, 20 Nov 2026 11:00:00 GMT"}},
 		{"Content-Type": {"text/event-stream"}, "Content-Encoding": {"gzip"}},
+		{"Content-Type": {"application/octet-stream"}, "Etag": {`"a"`}}, {"Content-Type": {"binary/octet-stream"}, "Last-Modified": {"Fri, 20 Nov 2026 11:00:00 GMT"}},
 	} {
 		if classify.NewStream(h) != nil {
 			t.Errorf("%v has a Stream", h)

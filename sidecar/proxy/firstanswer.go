@@ -117,7 +117,7 @@ func (p *Proxy) first(w http.ResponseWriter, r *http.Request, t *trip, how Keep,
 
 // finishOf returns how a call ended, with the answer to store.
 func (t *trip) finishOf(c *copying, how Keep, whole bool) (delivery.Finish, *delivery.KeptAnswer) {
-	safe := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, t.came.Method)
+	safe := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, t.came.Method) && !httpx.Acts(t.came.Method, t.came.URL)
 	o := &t.story.Outcome
 	switch {
 	case t.brought == 0 && (t.story.Attempts == 0 || o.Undone || o.Unsent), safe && (t.brought == 0 || !whole):

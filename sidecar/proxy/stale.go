@@ -67,7 +67,7 @@ func (t *trip) earlier() *keeper {
 	if t.to.Answers == nil || !t.counts || t.at != nil || t.exchange != nil {
 		return nil
 	}
-	k := &keeper{t: t, began: time.Now(), reads: t.came.Method == http.MethodGet || t.came.Method == http.MethodHead}
+	k := &keeper{t: t, began: time.Now(), reads: (t.came.Method == http.MethodGet || t.came.Method == http.MethodHead) && !httpx.Acts(t.came.Method, t.came.URL)}
 	k.key = cache.Key{Route: t.to.Name, Hash: sha256.Sum256([]byte(t.to.URL.String() + t.path))}
 	if !k.reads {
 		return k

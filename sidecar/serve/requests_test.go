@@ -64,16 +64,7 @@ func TestRequestsFromAQueue(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	put(t, file, "listen: 127.0.0.1:0\ntokens: {app: {env: WEIR_TEST_APP}}\ndeliveries: "+said+"\nupstreams: {box: {url: 'http://box.test'}}\n")
 	f := load(t, file)
-	run, err := Start(file, Options{Env: os.LookupEnv})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if all := run.troubled(); len(all) != 1 || !strings.Contains(all[0].Error, "there is none; run weir store init") {
-		t.Errorf("without a queue: %+v", all)
-	}
-	if err := run.Close(); err != nil {
-		t.Error(err)
-	}
+	startsWithProblem(t, file, "there is none; run weir store init")
 	for _, want := range []string{"it was created, with its dead letter queue", "nothing had to be changed"} {
 		var out bytes.Buffer
 		if err := Init(t.Context(), &out, f, Options{Env: os.LookupEnv}); err != nil || !strings.Contains(out.String(), want) {
@@ -195,8 +186,25 @@ func TestAQueueOfRequestsHasDeadLetters(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	put(t, file, fmt.Sprintf("listen: 127.0.0.1:0\ndeliveries: {file: d.db, requests: {queue: '%s', region: us-east-1}}\nupstreams: {box: {url: 'http://box.test'}}\n", q.at))
-	if _, err := Start(file, Options{Env: os.LookupEnv}); err == nil || !strings.Contains(err.Error(), "it has no dead letter queue") || !strings.Contains(err.Error(), "RedrivePolicy") {
-		t.Errorf("got %v", err)
+	startsWithProblem(t, file, "it has no dead letter queue", "RedrivePolicy")
+}
+
+// startsWithProblem checks that a weir starts and reports one problem.
+func startsWithProblem(t *testing.T, file string, want ...string) {
+	t.Helper()
+	run, err := Start(file, Options{Env: os.LookupEnv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	all := run.troubled()
+	if len(all) != 1 {
+		t.Fatalf("the problems are %+v, want one", all)
+	}
+	for _, text := range want {
+		if !strings.Contains(all[0].Error, text) {
+			t.Errorf("the problem is %q, want %q", all[0].Error, text)
+		}
 	}
 }
 
