@@ -58,7 +58,10 @@ func safe(service, name string, r Request) bool {
 		return true
 	}
 	for _, t := range tokens {
-		if hasValue(r.Form, t) || t[0] != '"' && hasValue([]byte(r.Query), t) {
+		if hasValue(r.Form, t) {
+			return true
+		}
+		if t[0] != '"' && hasValue([]byte(r.Query), t) {
 			return true
 		}
 	}

@@ -52,3 +52,11 @@ func TestTokenMakesACallRepeatable(t *testing.T) {
 		}
 	}
 }
+
+func TestTokenInQueryMakesACallRepeatable(t *testing.T) {
+	for query, safe := range map[string]bool{"Action=RunInstances&ClientToken=a": true, "Action=RunInstances&ClientToken=": false, "Action=RunInstances": false, "Action=ListThings": true} {
+		if o := wire.Recognize(wire.Request{Service: "ec2", Method: "GET", Path: "/", Query: query, Header: http.Header{}}); o.Safe != safe {
+			t.Errorf("?%s: safe %v, want %v", query, o.Safe, safe)
+		}
+	}
+}
