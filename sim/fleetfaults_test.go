@@ -35,6 +35,7 @@ type faulty struct {
 	members  []*member
 	used     []used
 	audit    *audit
+	out      func() int64   // the parts that the store counts as out; nil if unknown
 	debts    []used         // usage beyond the reservation, when it was reported
 	states   map[string]int // how often each state was reached
 	problems []string       // what must not happen, other than usage over a limit
@@ -241,6 +242,12 @@ func (m *member) call(w work) (ok bool, retry time.Duration) {
 		}
 		if w.reserves[i] == l.Most() && w.reserves[i] > 4 {
 			f.reach("a call cost all units")
+		}
+	}
+	if f.out != nil && m.ledger.latest == at && f.world.Now()-at < time.Microsecond {
+		f.reach("a part in use was out")
+		if out := f.out(); f.inUse() > out {
+			f.wrong("parts of %d are in use, and the store counts %d as out, at %v", f.inUse(), out, at)
 		}
 	}
 	if f.world.Now()-m.heard > time.Second {

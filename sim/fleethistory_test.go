@@ -105,11 +105,19 @@ func randomFaults(t testing.TB, seed uint64) *history {
 	if h.options.Without.Refuse = !goes; goes {
 		h.loss = 0
 	}
-	if r.IntN(4) == 0 {
+	if r.IntN(2) == 0 {
 		h.lossy = newLossy(func() time.Time { return h.world.Clock().Wall(h.world.Now()) })
 		h.store = h.lossy
+		if !goes {
+			h.out = func() int64 {
+				if h.back > 0 {
+					return fleet.Whole
+				}
+				return h.lossy.state.members.Supply(h.lossy.clock().UnixMicro()).Out
+			}
+		}
 	}
-	h.load = float64(perSecond) * (0.3 + 1.5*r.Float64())
+	h.load = float64(perSecond) * (0.4 + 2*r.Float64())
 	for _, l := range limits {
 		h.most = append(h.most, max(1, min(l.Most()/4, 4)))
 	}
@@ -220,7 +228,7 @@ func (h *history) faults(start time.Duration, goes bool) {
 		}
 	}
 	switch {
-	case h.lossy != nil && !goes && r.IntN(3) > 0:
+	case h.lossy != nil && !goes && r.IntN(3) == 0:
 		kinds[0] = 11
 	case h.options.Members != "-":
 		kinds[0] = 4
@@ -234,6 +242,10 @@ func (h *history) faults(start time.Duration, goes bool) {
 		case 0: // the store is away
 			h.at(from, func() { h.down = true })
 			h.at(to, func() { h.down = false })
+			if r.IntN(2) == 0 { // when calls must be refused most
+				h.at(from+2*time.Second, h.surge)
+				h.at(to+200*time.Millisecond, h.surge)
+			}
 		case 1, 2, 3: // a process is cut off, in one or both directions
 			h.cut(m, from, to, r.IntN(3) != 0, r.IntN(3) != 0)
 		case 4: // a process crashes, and another starts
@@ -269,7 +281,9 @@ func (h *history) faults(start time.Duration, goes bool) {
 			}
 		case 11: // the store loses data
 			if h.lossy != nil && h.emptied == 0 && h.back == 0 && h.was == nil {
-				h.loses(from, to)
+				if h.loses(from, to); r.IntN(2) == 0 { // and a process does not learn of it
+					h.cut(m, max(start, from-2*time.Second), to, true, true)
+				}
 			}
 		}
 	}
@@ -323,7 +337,7 @@ func (h *history) leave(m *member) {
 
 func (h *history) surge() {
 	for _, m := range h.members {
-		for range min(60, 2*h.limits[0].Most()) {
+		for range min(25, 2*h.limits[0].Most()) {
 			w := h.work()
 			h.world.Go(func() { m.call(w) })
 		}
@@ -457,7 +471,7 @@ func (h *history) demand(alive []*member) {
 	_ = h.world.Clock().Sleep(context.Background(), length)
 	all := 0
 	for i, n := range served {
-		if all += n; n == 0 && rate*length.Seconds() > 10*float64(len(alive)) {
+		if all += n; n == 0 && !alive[i].leaving && !alive[i].dead && rate*length.Seconds() > 10*float64(len(alive)) {
 			h.wrong("process %d was never served", alive[i].id)
 		}
 	}
@@ -494,6 +508,9 @@ func (h *history) probe(m *member) {
 		begin := h.world.Now()
 		for tries := 1; ; tries++ {
 			ok, wait := m.call(w)
+			if m.dead || m.leaving {
+				return
+			}
 			if ok {
 				break
 			}
@@ -618,7 +635,7 @@ var rare = []string{
 	"a request was repeated", "units were returned", "use during an outage was reported", "the store had too few units", "a process crashed",
 	"a process froze", "a process left", "a call used more than it reserved", "a call cost all units", "a limit changed",
 	"a limit got another shape", "a limit got another name", "the store lost its data", "the store got its data of before",
-	"a store did not know the usage", "a share of a cold limit was requested", "a fleet recovered", "the store's count was checked",
+	"a store did not know the usage", "a share of a cold limit was requested", "a fleet recovered", "a part in use was out", "the store's count was checked",
 }
 
 // In histories with faults no window of any limit is exceeded. After the faults the fleet uses its limits, serves each

@@ -18,8 +18,10 @@ type ledger struct {
 	first     map[uint64]time.Duration // when each request was first sent
 	lots      map[lotKey][]lot
 	uncovered map[lotKey][]used
-	part      int64 // the largest that the process has held
-	seq       int64 // of its latest heartbeat with a response
+	part      int64         // the largest that the process has held
+	holds     int64         // the part of the latest response
+	latest    time.Duration // when it last used its part; 0 if not since the latest response
+	seq       int64         // of its latest heartbeat with a response
 	heard     time.Duration
 	alone     bool             // it told the store with its last heartbeat that it uses its part
 	spent     map[lotKey]int64 // used without a grant since it heard from the store
@@ -103,11 +105,15 @@ func (l *ledger) hears(now time.Duration, b *fleet.Beat, s *fleet.Standing) {
 		return
 	}
 	l.seq, l.part, l.heard, l.alone = b.Seq, max(l.part, s.Part), now, b.Alone
+	l.holds, l.latest = s.Part, 0
 	clear(l.spent)
 }
 
 // lonely checks units that come from the part. They begin to accrue only when the store has been silent.
 func (l *ledger) lonely(r *limit.Limit, k lotKey, u used) {
+	if r.Shape != limit.Calendar {
+		l.latest = u.at
+	}
 	if l.alone || l.heard > u.at || r.Shape == limit.Calendar {
 		return
 	}
@@ -146,4 +152,14 @@ func (l *ledger) check(f *faulty, changed bool) (problems []string) {
 		}
 	}
 	return problems
+}
+
+// inUse returns the parts that processes have used within a tenth of a second.
+func (f *faulty) inUse() (n int64) {
+	for _, m := range f.members {
+		if at := m.ledger.latest; at > 0 && at > f.world.Now()-time.Second/10 && at < m.ledger.heard+f.options.Outage && !m.dead {
+			n += m.ledger.holds
+		}
+	}
+	return n
 }

@@ -31,7 +31,7 @@ func (s *faultScript) fate(m *member) (up, down bool) {
 
 // play plays four seconds of three processes with two keys.
 func (s *faultScript) play(t testing.TB) *faulty {
-	f := newFaulty(1, limit.Limit{Name: "l", Unit: "units", Scope: "tenant", Rate: bucket.Rate{Amount: 2, Per: time.Second, Burst: 3}})
+	f := newFaulty(1, limit.Limit{Name: "l0", Unit: "units", Scope: "tenant", Rate: bucket.Rate{Amount: 2, Per: time.Second, Burst: 3}})
 	defer f.world.Close()
 	f.script, f.options.Outage = s, 2*time.Second
 	for range 3 {
