@@ -330,6 +330,20 @@ func TestHeadIsAnsweredWithTheLastGoodAnswer(t *testing.T) {
 	})
 }
 
+// An earlier answer would claim that the action succeeded again.
+func TestGetWithActionIsNotAnsweredWithTheLastGoodAnswer(t *testing.T) {
+	atStaleDesk(t, "", func(d *staleDesk) {
+		for query, want := range map[string]int{"Action=Publish": 500, "Action=ListTopics": 200} {
+			d.api.set(func(a *staleAPI) { a.status = 0 })
+			d.ask(http.MethodGet, "/x?"+query)
+			d.api.set(func(a *staleAPI) { a.status = 500 })
+			if resp, body := d.ask(http.MethodGet, "/x?"+query); resp.StatusCode != want {
+				t.Errorf("?%s: status %d, want %d, body %q", query, resp.StatusCode, want, body)
+			}
+		}
+	})
+}
+
 // A stream is passed on as it arrives, also if a stored answer exists.
 func TestStreamIsNotHeldForAnEarlierAnswer(t *testing.T) {
 	atStaleDesk(t, "", func(d *staleDesk) {
