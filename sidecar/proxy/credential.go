@@ -24,14 +24,13 @@ func (t *target) identify(c *weir.Call, trip *trip) {
 // because clients create a new one every hour or for every call, and by the caller's name: another caller can send a
 // forged JWT with this account, and the upstream's 429 for it must not pause the account's owner.
 func (t *target) identifyOwn(c *weir.Call, trip *trip) {
-	if c.Credential == weir.NoCredential {
-		return
-	}
 	own := credentialOf(trip.came, trip.who, strings.TrimSuffix(trip.url().EscapedPath(), "/")+trip.path)
 	account := accountOf(own)
 	switch {
 	case account != "":
 		setCredential(c, t.Veil.Hide(account+"\x00"+trip.who.Name))
+	case c.Credential == weir.NoCredential && own != "": // a dialect knows only the keys of its own providers
+		setCredential(c, t.Veil.Hide(own))
 	case c.Credential != "": // a dialect has set it
 	case own != "":
 		c.Credential = t.Veil.Hide(own)

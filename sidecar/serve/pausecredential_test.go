@@ -135,6 +135,29 @@ func TestThrottlePausesTheCredentialThatReceivedIt(t *testing.T) {
 	}
 }
 
+// The keys of a gateway before a provider are in headers that no provider uses.
+func TestThrottleOfAModelCallPausesTheCredentialThatReceivedIt(t *testing.T) {
+	for _, name := range []string{"azure", "own header", "query", "bearer"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := memnet.New()
+				defer n.Close()
+				var served atomic.Int64
+				defer serveInside(t, n, "upstreams: {up: {url: \""+throttling(n, &served)+"\", llm: {}}}\n")()
+				c := &http.Client{Transport: n.Transport()}
+				form := credentialForms[name]
+				ask(t, c, "429 600", form.a)
+				if got, _ := ask(t, c, "", form.again); got == http.StatusOK {
+					t.Error("the credential that was throttled is served")
+				}
+				if got, took := ask(t, c, "", form.b); got != http.StatusOK || took > 100*time.Millisecond {
+					t.Errorf("another credential gets %d after %v", got, took)
+				}
+			})
+		})
+	}
+}
+
 func TestThrottlePausesAllWhereWeirAddsTheCredentialOrNoneWasSent(t *testing.T) {
 	for name, c := range map[string]struct {
 		yaml string
