@@ -166,6 +166,9 @@ func (u *Upstream) join(local breakers.Local, scope string) {
 func (u *Upstream) Close() {
 	u.setting.Lock()
 	defer u.setting.Unlock()
+	if s := u.live.Load().shadow; s != nil {
+		s.u.Close()
+	}
 	for _, leave := range []*func(){&u.leave, &u.pauses.leave} {
 		if *leave != nil {
 			(*leave)()

@@ -13,6 +13,9 @@ import (
 // made none.
 func (w *walk) decided(d step) (told *Refusal) {
 	p := w.Permit
+	if s := p.by.live.shadow; s != nil && !d.refused() {
+		p.understudy = s.try(w.call)
+	}
 	if p.plan.silent {
 		if !d.refused() {
 			p.starts()

@@ -27,6 +27,7 @@ type live struct {
 	breakers   *breaker.Group   // by operation, or by the values of a scope
 	purse      retry.Purse
 	budget     *retry.Budget   // purse, if it is a budget
+	shadow     *shadow         // nil without Policy.Shadow
 	retries    *limit.Registry // the limit of the fleet's retries; nil if there is none
 	alone      *limit.Registry // its local replacement while the store is unknown; nil if retries is not shared
 }
@@ -51,7 +52,7 @@ func (v *live) build(old *live) error {
 	}
 	v.newBreakers(now, old)
 	v.newPlans(now, old)
-	return nil
+	return v.newShadow(old)
 }
 
 // registry returns the registry of a limit. It reuses the old one with its counts if name, scope, unit and sharing

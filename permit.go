@@ -23,6 +23,8 @@ type Permit struct {
 	berth    // its slot among the attempts in flight
 	hearers  // custom gates that receive the outcome
 
+	understudy *understudy // its attempt in the policy's shadow; nil if there is none
+
 	started bool          // the response has started, and its body has not ended
 	start   time.Duration // when it started
 }
@@ -89,6 +91,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	}
 	p.reports, p.started, p.told, p.heard, p.broken, p.guessed = p.reports[:0], false, false, false, false, c.Estimated
 	p.limits.Reset()
+	p.understudy = nil
 	p.maxWait = c.MaxWait
 	p.place, p.waiting, p.came, p.slot, p.drop, p.lack, p.paused = 0, 0, 0, 0, nil, limit.LacksNothing, 0
 }

@@ -23,6 +23,11 @@ type Policy struct {
 	Operations []Operation // classes of calls; an HTTP request belongs to the first that matches
 	Limits     []limit.Limit
 
+	// Shadow are limits that are tried before they bind: they are charged for allowed calls, and neither refuse calls nor
+	// make them wait. Upstream.Trials states what they would have done. Their names may be those of Limits. Rates that
+	// adapt, or are advertised, cannot be tried.
+	Shadow []limit.Limit
+
 	// Undeclared lets operations that are not in Operations keep their names in events and metrics, up to 200 names.
 	// Set it only if the program names its operations: with names chosen by clients, each would become a metric.
 	Undeclared bool
@@ -128,6 +133,9 @@ func (p Policy) Validate() error {
 		m.add(fmt.Sprintf("limits[%d]", i), p.validateLimit(i, l))
 	}
 	m.add("limits", p.validateCharges())
+	for i, l := range p.Shadow {
+		m.add(fmt.Sprintf("shadow[%d]", i), p.validateShadow(i, l))
+	}
 	return errors.Join(m...)
 }
 
@@ -164,6 +172,15 @@ func (p Policy) validateLimit(i int, l limit.Limit) error {
 		if !known && len(p.Operations) > 0 && !p.Undeclared {
 			errs = append(errs, fmt.Errorf("operations %q: unknown operation", name))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// validateShadow returns the mistakes of shadow limit i.
+func (p Policy) validateShadow(i int, l limit.Limit) error {
+	errs := parts(Policy{Operations: p.Operations, Undeclared: p.Undeclared, Limits: p.Shadow}.validateLimit(i, l))
+	if l.Adaptive.On || l.Advertised != "" {
+		errs = append(errs, errors.New("adaptive and advertised rates cannot be tried: a shadow limit does not see their effect"))
 	}
 	return errors.Join(errs...)
 }

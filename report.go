@@ -109,6 +109,9 @@ func (p *Permit) observe(u *Upstream, now time.Duration, o *outcome.Outcome) {
 
 // end settles the limits and reports to the custom gates.
 func (p *Permit) end(u *Upstream, now time.Duration, o *outcome.Outcome) {
+	if p.understudy != nil {
+		p.understudy.ends(o)
+	}
 	if o.Class != outcome.OK || o.Usage != nil || p.by.settles {
 		p.settle(u, now, o)
 	}

@@ -93,6 +93,9 @@ func (u *Upstream) Name() string { return u.name }
 func (u *Upstream) Drain() {
 	u.sleepers.wakeAll()
 	u.lines.End(errOpened)
+	if s := u.live.Load().shadow; s != nil {
+		s.u.Drain()
+	}
 	for _, f := range u.live.Load().flights() {
 		f.line.End(errOpened)
 	}

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -88,22 +90,17 @@ func (d *decoder) noBudget(n *node) {
 
 // Budgets reports whether a limit of the file counts dollars.
 func (f *File) Budgets() bool {
-	if f.Callers != nil && hasBudget(f.Callers.Policy.Limits) {
+	if f.Callers != nil && hasBudget(f.Callers.Policy) {
 		return true
 	}
 	for i := range f.Upstreams {
-		if hasBudget(f.Upstreams[i].Policy.Limits) {
+		if hasBudget(f.Upstreams[i].Policy) {
 			return true
 		}
 	}
 	return false
 }
 
-func hasBudget(all []limit.Limit) bool {
-	for i := range all {
-		if all[i].IsBudget() {
-			return true
-		}
-	}
-	return false
+func hasBudget(p weir.Policy) bool {
+	return slices.ContainsFunc(slices.Concat(p.Limits, p.Shadow), func(l limit.Limit) bool { return l.IsBudget() })
 }

@@ -86,7 +86,8 @@ func readCallerLimits(d *decoder, n *node, c *Callers) {
 	}
 	for _, e := range d.named(n) {
 		if !isOff(e.Value) {
-			c.Policy.Limits = append(c.Policy.Limits, d.limit(e.Name, e.Value)...)
+			live, shadow := d.limits(e.Name, e.Value)
+			c.Policy.Limits, c.Policy.Shadow = append(c.Policy.Limits, live...), append(c.Policy.Shadow, shadow...)
 		}
 	}
 }
@@ -127,7 +128,7 @@ func readCallers(d *decoder, n *node, f *document) {
 	}
 	d.checkCallers(n, &c)
 	if d.env.off {
-		c.Policy.Limits = nil
+		c.Policy.Limits, c.Policy.Shadow = nil, nil
 	}
 	f.Callers = &c
 }
@@ -174,7 +175,7 @@ func (d *decoder) checkCallers(n *node, c *Callers) {
 			d.Bad(n.Get("missing").Get(name), "name a scope of keys: "+strings.Join(slices.Sorted(maps.Keys(c.Keys)), ", "), "%s: unknown scope", doc.Quote(name))
 		}
 	}
-	for _, l := range c.Policy.Limits {
+	for _, l := range slices.Concat(c.Policy.Limits, c.Policy.Shadow) {
 		at := n.Get("limits").Get(l.Name)
 		d.knownScopes(at.Get("scope"), l.Scope, known)
 		d.knownScope(at.Get("plans"), l.If.Scope, known)

@@ -122,10 +122,10 @@ func (d *decoder) environment(root *node, env func(string) (string, bool)) {
 	}
 }
 
-// apply changes a policy according to the variables.
-func (k *knobs) apply(p *weir.Policy) {
+// apply changes a policy according to the variables. Its first limits are live, the others are only tried.
+func (k *knobs) apply(p *weir.Policy, live int) {
 	for _, r := range k.rates {
-		for i := range p.Limits {
+		for i := range live {
 			if l := &p.Limits[i]; l.Name == r.limit && l.Shape != limit.Calendar {
 				setRate(l, r.rate)
 			}

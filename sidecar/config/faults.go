@@ -46,6 +46,8 @@ func nodeOf(n *node, u *Upstream, field string) *node {
 		switch {
 		case name == "limits" && i < len(u.Policy.Limits):
 			at = at.Get(u.Policy.Limits[i].Name)
+		case name == "shadow" && i < len(u.Policy.Shadow):
+			at = n.Get("limits").Get(u.Policy.Shadow[i].Name)
 		case name == "operations" && i < len(u.Policy.Operations):
 			at = at.Get(u.Policy.Operations[i].Name)
 		}

@@ -115,6 +115,7 @@ var limitFields = []field[pace]{
 	{"plans", "plans, each with a factor", "none", "Factors by the value of the key `plan`: `{premium: 3x}`.", readPlans},
 	one("advertised", word, func(l *pace) *string { return &l.Advertised }, "none",
 		"The name that the upstream's rate limit headers give this limit: `requests` for `X-RateLimit-Limit-Requests: 500`, `input-tokens` for `Anthropic-Ratelimit-Input-Tokens-Limit`. Once a response contains such headers, their values replace `rate`. In a cascade, a preset's `rate` may be exceeded if the upstream does not send them."),
+	{"shadow", "true, fields, or off", "off", "Tries the limit: it neither refuses calls nor makes them wait; `weir status` and metrics state what it would have done. With `{rate: 50/s}`, the limit binds and is also tried with that rate.", func(*decoder, *node, *pace) {}},
 	{"adaptive", "fields, true, or off", "off", "Adapts the rate to outcomes, never above `rate`. Each process adapts separately, even with a `store`.", readAdaptive},
 }
 
@@ -206,8 +207,35 @@ func readLimits(d *decoder, n *node, u *site) {
 		if isOff(e.Value) {
 			continue
 		}
-		u.Policy.Limits = append(u.Policy.Limits, d.limit(e.Name, e.Value)...)
+		live, shadow := d.limits(e.Name, e.Value)
+		u.Policy.Limits, u.Policy.Shadow = append(u.Policy.Limits, live...), append(u.Policy.Shadow, shadow...)
 	}
+}
+
+// shadowFields are the fields with which a limit that binds can also be tried.
+var shadowFields = []string{"rate", "burst", "amount", "every", "window", "zone", "shape"}
+
+// limits reads a limit that binds, or is tried, or both.
+func (d *decoder) limits(name string, n *node) (live, shadow []limit.Limit) {
+	before := len(d.Errs)
+	at, all := n.Get("shadow"), d.limit(name, n)
+	switch {
+	case at == nil || isOff(at):
+		return all, nil
+	case isOn(at):
+		return nil, all
+	case !d.IsMapping(at):
+		return all, nil
+	}
+	for _, e := range at.Fields {
+		if !slices.Contains(shadowFields, e.Name) {
+			d.Bad(e.Key, "write a separate limit with shadow: true", "shadow cannot change %s", doc.Quote(e.Name))
+		}
+	}
+	if len(d.Errs) == before { // otherwise the same errors would be reported again
+		shadow = d.limit(name, merge(except(n, "shadow"), at))
+	}
+	return all, shadow
 }
 
 // limit reads a limit, and the limits of plans with another multiple.

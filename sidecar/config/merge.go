@@ -89,6 +89,13 @@ func only(n *node, names ...string) *node {
 	return &some
 }
 
+// except returns the mapping without a field.
+func except(n *node, name string) *node {
+	some := *n
+	some.Fields = slices.DeleteFunc(slices.Clone(n.Fields), func(e entry) bool { return e.Name == name })
+	return &some
+}
+
 // under returns base with own laid over it.
 func under(base *node, own *node) *node {
 	both := *own

@@ -184,11 +184,13 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	if n.Get("routes") == nil {
 		u.Routes = usualRoutes(u)
 	}
+	live := len(u.Policy.Limits)
+	u.Policy.Limits = append(u.Policy.Limits, u.Policy.Shadow...) // they are settled and checked alike
 	settleLLM(n, u)
 	settlePriority(n, u)
 	settleRuns(n, u)
 	d.settleSockets(n, u)
-	d.env.apply(&u.Policy)
+	d.env.apply(&u.Policy, live)
 	d.checkScopes(n, u)
 	d.checkJobs(n, u)
 	d.checkLLM(n, u)
@@ -197,9 +199,11 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	if u.aws == nil && u.llm == nil && !u.hasSockets() { // otherwise its operations have names already
 		d.checkOperations(n, &u.Upstream)
 	}
+	copy(u.Policy.Shadow, u.Policy.Limits[live:])
+	u.Policy.Limits = u.Policy.Limits[:live]
 	d.checkPolicy(n, &u.Upstream)
 	if u.off || d.env.off {
-		u.Policy.Limits = nil
+		u.Policy.Limits, u.Policy.Shadow = nil, nil
 	}
 	return u
 }
