@@ -35,7 +35,7 @@ const (
 // A Trial states what a limit of Policy.Shadow would have done since it was put in force. Each attempt counts once: as
 // allowed for each of its limits, or as waited or refused for one limit.
 type Trial struct {
-	Limit string
+	Limit limit.Limit
 	TrialCount
 	Keys map[string]TrialCount // by key, without attempts that were allowed at once; further than the first 1,000 keys under limit.Other
 }
@@ -62,7 +62,7 @@ func (u *Upstream) Trials() []Trial {
 		c.Keys = maps.Clone(t.Keys)
 		all = append(all, c)
 	}
-	slices.SortFunc(all, func(a, b Trial) int { return cmp.Compare(a.Limit, b.Limit) })
+	slices.SortFunc(all, func(a, b Trial) int { return cmp.Compare(a.Limit.Name, b.Limit.Name) })
 	return all
 }
 
@@ -104,7 +104,7 @@ func (s *shadow) counts(limits, old []limit.Limit) {
 	defer s.mu.Unlock()
 	all := make(map[string]*Trial)
 	for _, l := range limits {
-		all[l.Name] = &Trial{Limit: l.Name, Keys: make(map[string]TrialCount)}
+		all[l.Name] = &Trial{Limit: l, Keys: make(map[string]TrialCount)}
 		if t := s.all[l.Name]; t != nil && slices.ContainsFunc(old, func(o limit.Limit) bool { return reflect.DeepEqual(o, l) }) {
 			all[l.Name] = t
 		}

@@ -2,6 +2,7 @@ package weir_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -78,7 +79,7 @@ func TestShadowLimitReportsWhatTheLimitWouldDo(t *testing.T) {
 				}
 				time.Sleep(time.Second) // the last waits
 				trials := u.Trials()
-				if len(trials) != 1 || trials[0].Limit != "all" {
+				if len(trials) != 1 || trials[0].Limit.Name != "all" {
 					t.Fatalf("%+v", trials)
 				}
 				got := trials[0]
@@ -170,19 +171,74 @@ func TestShadowLimitsCanBeChanged(t *testing.T) {
 	})
 }
 
-// A call that is not made, or costs less than charged, returns its units to the shadow limit.
+// A call that costs less than charged returns its units to the shadow limit. A refused call is not charged.
 func TestShadowLimitIsSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := open(t, weir.Policy{Shadow: []limit.Limit{tokens(1, time.Hour, 100)}, MaxWait: -1}, weir.Options{})
-		for range 20 {
+		u := open(t, weir.Policy{
+			Limits: []limit.Limit{rate("calls", 1, time.Hour, 20)}, Shadow: []limit.Limit{tokens(1, time.Hour, 100)}, MaxWait: -1,
+		}, weir.Options{})
+		for i := range 30 {
+			p, err := u.Acquire(background, weir.Call{Cost: map[string]int64{"tokens": 100}})
+			if (err == nil) != (i < 20) {
+				t.Fatal(i, err)
+			}
+			synctest.Wait()
+			if err == nil {
+				p.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 0}})
+			}
+		}
+		if got := u.Trials()[0]; got.Allowed != 20 || got.Refused != 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A call that ends before its turn at the shadow limit is settled there at its turn.
+func TestShadowLimitIsSettledAfterItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := open(t, weir.Policy{Shadow: []limit.Limit{tokens(10, sec, 100)}, MaxWait: 15 * sec}, weir.Options{})
+		end := func(used int64) {
 			p, err := u.Acquire(background, weir.Call{Cost: map[string]int64{"tokens": 100}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			p.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 0}})
+			p.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": used}})
 		}
-		if got := u.Trials()[0]; got.Allowed != 20 {
+		end(100)
+		end(0)               // its turn is in 10 s, and then all is returned
+		time.Sleep(11 * sec) // more than that
+		end(100)
+		time.Sleep(15 * sec)
+		if got := u.Trials()[0]; got.Allowed != 2 || got.Waited != 1 || got.Wait != 10*sec {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A storeAway is a store that does not respond.
+type storeAway struct{ fleet.Store }
+
+var errAway = errors.New("away")
+
+func (storeAway) Take(context.Context, *fleet.Ask) error { return errAway }
+func (storeAway) Beat(context.Context, *fleet.Beat) (fleet.Standing, error) {
+	return fleet.Standing{}, errAway
+}
+
+func TestShadowLimitWithoutItsStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fleet.New(storeAway{fleet.NewMemory(nil)}, fleet.Options{})
+		f.Start()
+		defer f.Close(background)
+		u := open(t, weir.Policy{Shadow: []limit.Limit{rate("all", 1, sec, 1)}, MaxWait: sec}, weir.Options{Fleet: f})
+		for range 10 {
+			if _, err := u.Acquire(background, weir.Call{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * sec)
+		}
+		if got := u.Trials()[0]; got.Refused+got.Waited+got.Allowed != 0 {
 			t.Errorf("%+v", got)
 		}
 	})

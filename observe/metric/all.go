@@ -3,6 +3,8 @@ package metric
 var all = []Metric{
 	{"weir_decisions_total", Counter, []string{"upstream", "operation", "limit", "decision"},
 		"Admission decisions for attempts."},
+	{"weir_shadow_decisions_total", Counter, []string{"upstream", "limit", "decision"},
+		"Attempts that a shadow limit would have allowed, made wait or refused."},
 	{"weir_wait_seconds", Histogram, []string{"upstream", "limit"},
 		"Time that attempts waited for their turn, whether they were then allowed or refused."},
 	{"weir_wait_late_seconds", Histogram, []string{"upstream", "limit"},

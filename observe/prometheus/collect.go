@@ -26,7 +26,7 @@ const completeUpstreams = 100
 type collector struct{ *Metrics }
 
 var gauges = struct {
-	configured, current, left, most, held, keys, used, resets, budget, spent, pause, paused, breakers, retries, longest *prometheus.Desc
+	configured, current, left, most, held, keys, used, resets, budget, spent, pause, paused, breakers, retries, longest, shadow *prometheus.Desc
 }{
 	configured: gauge("weir_limit_configured_rate"),
 	current:    gauge("weir_limit_current_rate"),
@@ -43,6 +43,7 @@ var gauges = struct {
 	breakers:   gauge("weir_breakers"),
 	retries:    gauge("weir_retry_budget_remaining"),
 	longest:    gauge("weir_wait_max_seconds"),
+	shadow:     gauge("weir_shadow_decisions_total"),
 }
 
 // gauge returns the description of a metric whose values are read during a scrape.
@@ -57,7 +58,7 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 	}
 	describeCounts(to)
 	g := &gauges
-	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.held, g.keys, g.used, g.resets, g.budget, g.spent, g.pause, g.paused, g.breakers, g.retries, g.longest, keyGauges.left, keyGauges.used} {
+	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.held, g.keys, g.used, g.resets, g.budget, g.spent, g.pause, g.paused, g.breakers, g.retries, g.longest, g.shadow, keyGauges.left, keyGauges.used} {
 		to <- d
 	}
 	describeFlights(to)
@@ -78,6 +79,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, slices.Insert(labels, 0, name)...)
 		}
 		seen.collectQuotas(send)
+		collectTrials(to, u)
 		if few && uncalled[name] && seen.idle() {
 			continue
 		}
@@ -181,6 +183,15 @@ func (s sight) collectQuotas(to emit) {
 			used, until := l.used()
 			to(gauges.used, used, name)
 			to(gauges.resets, float64(until.Unix()), name)
+		}
+	}
+}
+
+// collectTrials sends what limits with shadow would have done.
+func collectTrials(to chan<- prometheus.Metric, u *weir.Upstream) {
+	for _, t := range u.Trials() {
+		for decision, n := range map[string]uint64{weir.DecidedAllowed: t.Allowed, weir.DecidedWaited: t.Waited, "refused": t.Refused} {
+			to <- prometheus.MustNewConstMetric(gauges.shadow, prometheus.CounterValue, float64(n), u.Name(), label(t.Limit.Name), decision)
 		}
 	}
 }

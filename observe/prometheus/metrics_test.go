@@ -62,6 +62,7 @@ func everything(t testing.TB) (*Metrics, *prometheus.Registry) {
 	one := perSecond("put", "", 1)
 	one.Burst, one.Operations = 1, []string{"put"}
 	u := newUpstream(t, "s3", weir.Policy{
+		Shadow: []limit.Limit{{Name: "tried", Rate: bucket.Rate{Amount: 1, Per: time.Second}}},
 		Limits: []limit.Limit{one, {Name: "day", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}, inDollars, {Name: "tenant", Scope: "tenant", Labels: true, Rate: bucket.Rate{Amount: 1000, Per: time.Second}}}, Concurrency: weir.Concurrency{Limit: 7},
 	}, weir.Options{Events: m.Events(), Clock: &still{Clock: clock.System, now: time.Hour}})
 	m.Watch(u)

@@ -63,6 +63,7 @@ func (p *page) inner(r *Row) {
 	p.WriteString(string(chart(r.past())))
 	p.refused(r)
 	p.limits(r.Limits)
+	p.trials(r.Shadow)
 	p.breakers(r.Name, r.Breakers)
 	p.changes(r.Changes)
 	p.pauses(r.Name, r.Pauses, r.PausesInAll)
@@ -105,6 +106,20 @@ func (p *page) limits(all []status.Limit) {
 			key = fmt.Sprintf("(%d keys)", l.KeysKnown)
 		}
 		p.Cells(l.Name, key, l.Configured(), l.RateNow(), l.Remaining(" of "), l.FullIn(), lasting(l.PausedMS))
+	}
+	p.EndTable()
+}
+
+// trials writes what limits with shadow would have done.
+func (p *page) trials(all []status.Trial) {
+	if len(all) == 0 {
+		return
+	}
+	p.Table("Shadow limits", status.TrialColumns...)
+	for i := range all {
+		for _, row := range all[i].Cells() {
+			p.Cells(row[0], row[1], row[2], row[3], row[4], row[5], row[6])
+		}
 	}
 	p.EndTable()
 }

@@ -240,7 +240,7 @@ upstreams:
     operations:
       put: {methods: [PUT], path: /, safe: yes, priority: low, retry: {attempts: 2}}
     limits:
-      put: {rate: 9/s, burst: 3, labels: true, local: true, cold: share, operations: [put], unit: bytes, scope: tenant, shape: bucket, max_keys: 5}
+      put: {rate: 9/s, burst: 3, shadow: {rate: 5/s}, labels: true, local: true, cold: share, operations: [put], unit: bytes, scope: tenant, shape: bucket, max_keys: 5}
       day: {amount: 25, every: day, zone: America/Los_Angeles, shape: fixed, unit: tokens}
       tokens: {rate: 1000/min, unit: tokens, scope: pool, advertised: tokens}
       learn:

@@ -115,7 +115,7 @@ var limitFields = []field[pace]{
 	{"plans", "plans, each with a factor", "none", "Factors by the value of the key `plan`: `{premium: 3x}`.", readPlans},
 	one("advertised", word, func(l *pace) *string { return &l.Advertised }, "none",
 		"The name that the upstream's rate limit headers give this limit: `requests` for `X-RateLimit-Limit-Requests: 500`, `input-tokens` for `Anthropic-Ratelimit-Input-Tokens-Limit`. Once a response contains such headers, their values replace `rate`. In a cascade, a preset's `rate` may be exceeded if the upstream does not send them."),
-	{"shadow", "true, fields, or off", "off", "Tries the limit: it neither refuses calls nor makes them wait; `weir status` and metrics state what it would have done. With `{rate: 50/s}`, the limit binds and is also tried with that rate.", func(*decoder, *node, *pace) {}},
+	{"shadow", "true, fields, or off", "off", "The limit refuses no calls and makes none wait; `weir status` states what it would have done. With `{rate: 50/s}`, it binds, and that rate is tried (docs/how-to/find-your-limits.md).", func(*decoder, *node, *pace) {}},
 	{"adaptive", "fields, true, or off", "off", "Adapts the rate to outcomes, never above `rate`. Each process adapts separately, even with a `store`.", readAdaptive},
 }
 

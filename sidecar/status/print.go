@@ -35,6 +35,7 @@ func Print(w io.Writer, r Report) error {
 	for _, u := range r.Upstreams {
 		fmt.Fprintf(t, "\n%s\tretries remaining: %d\n", u.Name, u.RetriesLeft)
 		printLimits(t, u.Limits)
+		printTrials(t, u.Shadow)
 		printBreakers(t, u.Breakers)
 		printFlights(t, u.Flights)
 		if u.Retries != nil {

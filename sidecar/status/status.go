@@ -52,6 +52,7 @@ const WithDeliveries = "deliveries"
 type Upstream struct {
 	Name        string    `json:"name"`
 	Limits      []Limit   `json:"limits"`
+	Shadow      []Trial   `json:"shadow,omitempty"` // what limits with shadow would have done
 	Breakers    []Breaker `json:"breakers"`
 	RetriesLeft int64     `json:"retries_left"`
 	Retries     *Retries  `json:"retries,omitempty"`      // nil if there were no retries, no failures and no open breakers
@@ -80,7 +81,7 @@ const endless = 10 * 366 * 24 * time.Hour
 // stateOf returns the present state of an upstream.
 func stateOf(u *weir.Upstream) Upstream {
 	v := u.Look(keysShown)
-	s := Upstream{Name: v.Name, RetriesLeft: v.RetriesLeft, Limits: []Limit{}, Breakers: []Breaker{}}
+	s := Upstream{Name: v.Name, RetriesLeft: v.RetriesLeft, Limits: []Limit{}, Breakers: []Breaker{}, Shadow: trialsOf(u)}
 	for _, l := range v.Limits {
 		s.Limits = append(s.Limits, limitOf(l))
 	}
