@@ -25,7 +25,7 @@ type Policy struct {
 
 	// Shadow are limits that are tried before they bind: they are charged for allowed calls, and neither refuse calls nor
 	// make them wait. Upstream.Trials states what they would have done. Their names may be those of Limits. Rates that
-	// adapt, or are advertised, cannot be tried.
+	// adapt, or are advertised, cannot be tried. Package sim does not play them.
 	Shadow []limit.Limit
 
 	// Undeclared lets operations that are not in Operations keep their names in events and metrics, up to 200 names.

@@ -259,6 +259,7 @@ func targetsOf(file *config.File) (all []play.Target) {
 	}
 	for i := range file.Upstreams {
 		t := play.Target{Name: file.Upstreams[i].Name, Policy: file.Upstreams[i].Policy, Store: store}
+		t.Policy.Shadow = nil // see unplayedFields
 		if _, model := file.LLM[t.Name]; model {
 			t.Takes, t.Patience = 2*time.Second, 20*time.Second
 		}
@@ -276,6 +277,9 @@ var playedFields = map[string]bool{
 // unplayedFields returns the fields of an upstream and its preset that no story plays.
 func unplayedFields(file *config.File, upstream string) []string {
 	var all []string
+	if i := slices.IndexFunc(file.Upstreams, func(u config.Upstream) bool { return u.Name == upstream }); i >= 0 && len(file.Upstreams[i].Policy.Shadow) > 0 {
+		all = append(all, "shadow of limits")
+	}
 	for _, name := range slices.Sorted(maps.Keys(file.Places[upstream])) {
 		if !playedFields[name] && !strings.Contains(name, ".") {
 			all = append(all, name)
