@@ -32,8 +32,9 @@ const (
 	mostTrialKeys = 1_000  // keys of a Trial
 )
 
-// A Trial states what a limit of Policy.Shadow would have done since it was put in force. Each attempt counts once: as
-// allowed for each of its limits, or as waited or refused for one limit.
+// A Trial states what a limit of Policy.Shadow would have done since it was put in force. An attempt that would have been
+// refused counts for the limit that refuses it. One that would have waited counts as waited for the limit with the longest
+// wait, and as allowed for the others.
 type Trial struct {
 	Limit limit.Limit
 	TrialCount
@@ -162,17 +163,17 @@ func (s *shadow) count(p *Permit, err error) {
 	r, refused := errors.AsType[*Refusal](err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case refused && r.Want.Lack == limit.LacksNothing:
+	if refused && r.Want.Lack == limit.LacksNothing {
 		s.add(r.Limit, r.Key, TrialCount{Refused: 1})
-	case err != nil:
-	case p.waited > 0 && p.cause().Registry != nil:
-		c := p.cause()
-		s.add(c.Registry.Limit().Name, c.Key, TrialCount{Waited: 1, Wait: p.waited})
-	default:
+	}
+	if err == nil {
 		for i := range p.limits.Len() {
-			if c := p.limits.Charge(i); c.Cost > 0 {
-				s.add(c.Registry.Limit().Name, c.Key, TrialCount{Allowed: 1})
+			c, n := p.limits.Charge(i), TrialCount{Allowed: 1}
+			if p.waited > 0 && int32(i) == p.why {
+				n = TrialCount{Waited: 1, Wait: p.waited}
+			}
+			if c.Cost > 0 {
+				s.add(c.Registry.Limit().Name, c.Key, n)
 			}
 		}
 	}
