@@ -271,10 +271,10 @@ func (h *history) faults(start time.Duration, goes bool) {
 			if h.was == nil && h.large == 0 && h.emptied == 0 && h.back == 0 {
 				h.was = slices.Clone(h.limits)
 				h.at(from, func() { h.reload(stays) })
-				switch before := max(start, from-3*time.Second); r.IntN(4) {
-				case 0:
+				switch before, kind := max(start, from-3*time.Second), r.IntN(4); {
+				case kind == 0 && !goes:
 					h.cut(m, before, to, true, true)
-				case 1:
+				case kind == 1:
 					h.at(before, func() { h.down = true })
 					h.at(to, func() { h.down = false })
 				}
@@ -492,7 +492,7 @@ func (h *history) probe(m *member) {
 			most = max(most, other.Per*11/10+3*time.Second)
 		}
 	}
-	tried := 8
+	tried := 20
 	if h.emptied > 0 {
 		most += h.options.Outage + 10*time.Second
 		h.reach("a cold limit was tried")
