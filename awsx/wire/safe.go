@@ -68,7 +68,7 @@ func safe(service, name string, r Request) bool {
 	return get(r.Header, "X-Amz-Client-Token") != "" || get(r.Header, "X-Amzn-Client-Token") != ""
 }
 
-// hasValue reports whether a body contains a token with a value. Null and an empty text are none.
+// hasValue reports whether a body contains a token with a value. Null and an empty text do not count.
 func hasValue(body, token []byte) bool {
 	for {
 		_, after, found := bytes.Cut(body, token)

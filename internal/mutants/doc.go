@@ -5,7 +5,7 @@
 //	go run ./internal/mutants -run breaker # those whose name matches
 //	go run ./internal/mutants -list        # their names and reasons
 //
-// With -by, one test must detect all of them, here those of a file of package fleet:
+// With -by, a single test must detect every selected mutant:
 //
 //	go run ./internal/mutants -file '^fleet/[a-z]+[.]go' -by './sim -run FleetUnderFaults'
 //

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ownPaths are the paths of codes that only have a meaning beside other fields, and of these fields.
+// ownPaths are the paths of codes whose meaning depends on other fields, and of these fields.
 var ownPaths = [...]string{"error.error_code", "error.error_msg", "retCode", "retMsg", "errors.code", "success", "requestId"}
 
 // ownFields are the first values at ownPaths.
@@ -17,7 +17,7 @@ func (o *ownFields) read(path []byte, v string) {
 	}
 }
 
-// code returns the code of an API with codes of its own, after the API's name, if it is a throttle: of VK, Bybit and Marketo.
+// code returns the code of a throttle of VK, Bybit or Marketo, after the name of the API, and "" for other responses.
 func (o *ownFields) code() string {
 	code := ""
 	switch {
