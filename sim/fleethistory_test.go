@@ -480,7 +480,7 @@ func (h *history) demand(alive []*member) {
 	}
 }
 
-// probe makes calls of all sizes one after the other, each as soon as the stated wait is over.
+// probe makes a small and a large call one after the other, each as soon as the stated wait is over.
 func (h *history) probe(m *member) {
 	l := h.limits[0]
 	most := 3*time.Second + 2*time.Duration(float64(l.Most())/l.PerSecond()*float64(time.Second))
@@ -497,7 +497,7 @@ func (h *history) probe(m *member) {
 		most += h.options.Outage + 10*time.Second
 		h.reach("a cold limit was tried")
 	}
-	for _, cost := range []int64{1, l.Most() / 2, l.Most()} {
+	for _, cost := range []int64{1, l.Most() / 2} {
 		w := work{key: "0", try: true}
 		for i := range h.limits {
 			w.reserves, w.costs = append(w.reserves, 1), append(w.costs, 1)
