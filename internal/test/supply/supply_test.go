@@ -236,8 +236,8 @@ func TestTheReleaseIsSmall(t *testing.T) {
 	if bytes.Contains(program, []byte("text/template.(*state)")) {
 		t.Error("bin/weir executes templates: weir or a package that it uses calls text/template")
 	}
-	if info.Size() > 512e5 {
-		t.Errorf("it is %.2f MB, want 51.2 at most: docs/adr/0012-binary-size.md says what weighs what", float64(info.Size())/1e6)
+	if info.Size() > 513e5 {
+		t.Errorf("it is %.2f MB, want 51.3 at most: docs/adr/0012-binary-size.md says what weighs what", float64(info.Size())/1e6)
 	}
 }
 
