@@ -61,6 +61,9 @@ var loose = map[string]field{
 }
 
 var openAI = map[string]field{
+	"object":       kind, // vLLM: "error" beside a code and a message
+	"code":         looseCode,
+	"message":      looseMessage,
 	"id":           id,
 	"model":        model,
 	"service_tier": tier,

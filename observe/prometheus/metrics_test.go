@@ -30,11 +30,23 @@ import (
 // still is a clock that only advances when it is set.
 type still struct {
 	weir.Clock
+	mu  sync.Mutex
 	now time.Duration
 }
 
-func (c *still) Now() time.Duration                                   { return c.now }
-func (c *still) Sleep(_ context.Context, d time.Duration) error       { c.now += max(0, d); return nil }
+func (c *still) Now() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *still) Sleep(_ context.Context, d time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += max(0, d)
+	return nil
+}
+
 func (c *still) Deadline(context.Context) (at time.Duration, ok bool) { return 0, false }
 
 func perSecond(name, scope string, n int64) limit.Limit {

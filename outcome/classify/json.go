@@ -71,6 +71,12 @@ var messagePaths = [...]string{"error.message", "response.error.message", "messa
 // numberPaths are the paths of numbers that are codes or costs.
 var numberPaths = [...]string{"http", "code", "error.code", requestedCost, availableCost, restoredCost}
 
+// Indexes of numberPaths.
+const (
+	codeNumber  = 1
+	errorNumber = 2
+)
+
 const (
 	requestedCost = "extensions.cost.requestedQueryCost"
 	availableCost = "extensions.cost.throttleStatus.currentlyAvailable"
@@ -236,11 +242,11 @@ func (f *jsonFacts) ntfyCode() string {
 	if f.numbers[0] == "" {
 		return ""
 	}
-	return f.numbers[1]
+	return f.numbers[codeNumber]
 }
 
 func (f *jsonFacts) metaCode() string {
-	if n := f.numbers[2]; f.meta && n != "" {
+	if n := f.numbers[errorNumber]; f.meta && n != "" {
 		return "OAuthException:" + n
 	}
 	return ""

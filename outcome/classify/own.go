@@ -6,7 +6,7 @@ import (
 )
 
 // ownPaths are the paths of codes whose meaning depends on other fields, and of these fields.
-var ownPaths = [...]string{"error.error_code", "error.error_msg", "retCode", "retMsg", "errors.code", "success", "requestId"}
+var ownPaths = [...]string{"error.error_code", "error.error_msg", "retCode", "retMsg", "errors.code", "success", "requestId", "code", "msg"}
 
 // ownFields are the first values at ownPaths.
 type ownFields [len(ownPaths)]string
@@ -17,7 +17,7 @@ func (o *ownFields) read(path []byte, v string) {
 	}
 }
 
-// code returns the code of a throttle of VK, Bybit or Marketo, after the name of the API, and "" for other responses.
+// code returns the code of a throttle of VK, Bybit, Marketo or Feishu, after the name of the API, and "" for other responses.
 func (o *ownFields) code() string {
 	code := ""
 	switch {
@@ -27,6 +27,8 @@ func (o *ownFields) code() string {
 		code = "retCode:" + o[2]
 	case o[4] != "" && o[5] == "false" && o[6] != "":
 		code = "marketo:" + o[4]
+	case o[7] != "" && o[8] != "":
+		code = "feishu:" + o[7]
 	}
 	if !decides(code) {
 		return ""

@@ -64,7 +64,40 @@ func (r *Rules) lists() [3]ruleList {
 }
 
 // HTTP is the function HTTP with these rules.
-func (r Rules) HTTP(resp Response) outcome.Outcome { return r.Apply(HTTP(resp), resp.Status) }
+func (r Rules) HTTP(resp Response) outcome.Outcome {
+	o := HTTP(resp)
+	if n := r.number(&resp); n != "" {
+		o.Code = n
+	}
+	return r.Apply(o, resp.Status)
+}
+
+// number returns the number that the body of an error has as its code, if a rule names it. Without a rule, a number is no code:
+// most numbers repeat the status.
+func (r *Rules) number(resp *Response) string {
+	named := func(l ruleList) bool { return slices.ContainsFunc(l.entries, isNumber) }
+	if lists := r.lists(); resp.Status < 400 || !slices.ContainsFunc(lists[:], named) {
+		return ""
+	}
+	body := plain(resp)
+	if leader(body) != '{' {
+		return ""
+	}
+	f := jsonFacts{base: resp.base(), wait: -1, lead: -1}
+	f.read(body)
+	for _, n := range f.numbers[codeNumber : errorNumber+1] {
+		if _, ok := r.class(n); ok && isNumber(n) {
+			return n
+		}
+	}
+	return ""
+}
+
+// isNumber reports whether an entry is a number and no status.
+func isNumber(entry string) bool {
+	_, err := strconv.Atoi(entry)
+	return err == nil && len(entry) > 3
+}
 
 // Error is the function Error with these rules.
 func (r Rules) Error(ctx context.Context, err error) outcome.Outcome {

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"context"
+	"net/http"
 	"reflect"
 	"strings"
 	"syscall"
@@ -64,5 +65,50 @@ func TestValidateReportsEverythingAtOnce(t *testing.T) {
 	}
 	if err := (Rules{}).Validate(); err != nil {
 		t.Errorf("zero rules: %v", err)
+	}
+}
+
+// A rule for a number applies to a number that is the code of an error.
+func TestRulesForCodesThatAreNumbers(t *testing.T) {
+	r := Rules{Throttled: []string{"99991401", "42901"}, Failed: []string{"5001"}}
+	for body, want := range map[string]outcome.Outcome{
+		`{"code":99991401,"msg":"x"}`:           {Class: outcome.Throttled, Code: "99991401"},
+		`{"error":{"code":42901}}`:              {Class: outcome.Throttled, Code: "42901"},
+		`{"code":"42901"}`:                      {Class: outcome.Throttled, Code: "42901"},
+		`{"error":{"code":5001,"message":"x"}}`: {Class: outcome.Failed, Code: "5001"},
+		`{"code":42902}`:                        {Class: outcome.Rejected, Code: "400"},
+		`{"count":42901}`:                       {Class: outcome.Rejected, Code: "400"},
+		`42901`:                                 {Class: outcome.Rejected, Code: "400"},
+	} {
+		o := r.HTTP(Response{Method: "GET", Status: 400, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body)})
+		if o.Class != want.Class || o.Code != want.Code {
+			t.Errorf("%s: %v %q, want %v %q", body, o.Class, o.Code, want.Class, want.Code)
+		}
+	}
+}
+
+func TestErrorsInRecordsAreData(t *testing.T) {
+	const record = `{"id":"b2","custom_id":"r2","response":null,"error":{"code":"batch_expired","message":"x"}}`
+	for _, c := range []struct {
+		header http.Header
+		body   string
+		failed bool
+	}{
+		{http.Header{"Content-Type": {"application/jsonl"}}, record + "\n" + record + "\n", false},
+		{http.Header{"Content-Type": {"application/x-ndjson"}}, `{"custom_id":"r2","error":{"message":"x"}}` + "\n", false},
+		{http.Header{"Content-Type": {"application/x-ndjson"}, "Last-Modified": {"x"}}, `{"error":"x"}` + "\n", false},
+		{http.Header{"Content-Type": {"application/x-ndjson"}, "Content-Disposition": {"attachment"}}, `{"error":"x"}` + "\n", false},
+		{http.Header{"Content-Type": {"application/x-ndjson"}}, `{"response":"a"}` + "\n" + `{"error":"x"}` + "\n", true},
+		{http.Header{"Content-Type": {"application/x-ndjson"}}, `{"done":false,"error":{"code":"x"}}` + "\n", true},
+	} {
+		failed := false
+		if s := NewStream(c.header); s != nil {
+			s.Feed([]byte(c.body))
+			s.End()
+			_, failed = s.Failed()
+		}
+		if failed != c.failed {
+			t.Errorf("%v %s: failed %v, want %v", c.header, c.body, failed, c.failed)
+		}
 	}
 }

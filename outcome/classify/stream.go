@@ -76,6 +76,9 @@ func NewStream(h http.Header) *Stream {
 		s.events = true
 	case kind == "application/x-ndjson", kind == "application/ndjson", kind == "application/jsonl", kind == "application/x-jsonl", kind == "application/jsonlines",
 		kind == "application/x-jsonlines", kind == "application/stream+json", kind == "application/json-seq":
+		if isStored(h) {
+			return nil
+		}
 	case kind == "application/vnd.amazon.eventstream":
 		s.feed, s.frame, s.need, s.ended = (*Stream).frames, awsFrames, awsPrelude, true
 	case maybeFrames(h, kind):
@@ -95,16 +98,21 @@ func NewStream(h http.Header) *Stream {
 	return s
 }
 
-// maybeFrames reports whether a body of a general media type may be an AWS event stream, as those of SelectObjectContent are
+// maybeFrames reports whether a body of a general media type may be an AWS event stream. SelectObjectContent sends such bodies
 // (application/octet-stream). Stored objects, which have a tag or a date, may contain old streams.
 func maybeFrames(h http.Header, kind string) bool {
 	switch kind {
 	case "":
 		return h["X-Amz-Request-Id"] != nil
 	case "application/octet-stream", "binary/octet-stream", "application/x-amz-json-1.0", "application/x-amz-json-1.1":
-		return h["Etag"] == nil && h["Last-Modified"] == nil && h["Content-Range"] == nil
+		return !isStored(h)
 	}
 	return false
+}
+
+// isStored reports whether a body is a stored document or a part of one, in which errors are data.
+func isStored(h http.Header) bool {
+	return h["Etag"] != nil || h["Last-Modified"] != nil || h["Content-Range"] != nil || h["Content-Disposition"] != nil
 }
 
 // Feed reads the next bytes of the body.
@@ -186,7 +194,7 @@ func (s *Stream) lines(b []byte) {
 func (s *Stream) endLine() {
 	line := s.line
 	if !s.events {
-		if line = bytes.TrimLeft(line, "\x1e \t"); isErrorObject(line) {
+		if line = bytes.TrimLeft(line, "\x1e \t"); isErrorObject(line) && !isRecord(line) {
 			s.fail(line)
 		}
 		return
@@ -249,6 +257,17 @@ func hasError(b []byte) bool {
 		JSONRPC any `json:"jsonrpc"`
 	}
 	return json.Unmarshal(b, &chunk) == nil && chunk.JSONRPC == nil && (chunk.Error.Code != nil || chunk.Error.Message != nil)
+}
+
+// isRecord reports whether a line is a record with an ID, such as a result of a batch. An error in it is data.
+func isRecord(b []byte) bool {
+	rest, ok := bytes.CutPrefix(space(b), []byte("{"))
+	if !ok {
+		return false
+	}
+	_, id := member(rest, "id")
+	_, custom := member(rest, "custom_id")
+	return id || custom
 }
 
 // member returns the text after the name of an object's first member.

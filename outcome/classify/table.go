@@ -218,6 +218,8 @@ var Table = [...]Row{
 	{Header, "*Limit-Reset-Date", Reset, "", sec, "any prefix", "*ours*: the name says it", "2026-11", "Fri, 20 Nov 2026 12:00:04 GMT", "4s"},
 	{Header, "*Limit-Reset-Utc", Reset, "", sec, "any prefix", "*ours*: the name says it", "2026-11", "2026-11-20T12:00:04Z", "4s"},
 	{Header, "*Limit-Reset", Reset, "", sec, "any prefix, such as X-Beta- (Jira)", "port-labs/ocean#2384", "2025-11", "4", "4s"},
+	{Header, "X-Current-Token-Count", Remaining, "walmart", 0, "Walmart", "developer.walmart.com/suppliers/docs/rate-limiting", "2026-11", "0", "0"},
+	{Header, "X-Next-Replenishment-Time", Reset, "walmart", sec, "Walmart: seconds or milliseconds of the epoch", "the same", "2026-11", "1795176004000", "4s"},
 
 	// Waits in JSON.
 	{JSON, "error.details.retryDelay", Wait, "", sec, "Gemini, Vertex AI, all of google.rpc (RetryInfo)", "diegosouzapw/OmniRoute#9504", "2026-08", "36.429760048s", "36.429760048s"},
@@ -402,6 +404,7 @@ var Table = [...]Row{
 	{Code, "EService:Throttled", Throttles, "", 0, "Kraken, with status 200", "the same", "2026-11", "EService:Throttled", "throttled"},
 	{Code, "retCode:10006", Throttles, "", 0, "Bybit, with status 200: `retCode` beside `retMsg`", "bybit-exchange.github.io/docs/v5/rate-limit; donewiththedollar/directionalscalper#57", "2026-11", "retCode:10006", "throttled"},
 	{Code, "retCode:10018", Throttles, "", 0, "Bybit, with status 200: of the address", "bybit-exchange.github.io/docs/v5/error", "2026-11", "retCode:10018", "throttled"},
+	{Code, "feishu:99991400", Throttles, "", 0, "Feishu and Lark, with status 400: `code` beside `msg`", "open.feishu.cn/document/server-docs/api-call-guide/frequency-control", "2026-11", "feishu:99991400", "throttled"},
 	{Code, "marketo:606", Throttles, "", 0, "Marketo, with status 200: `errors.code` beside `success: false` and `requestId`", "experienceleague.adobe.com/en/docs/marketo-developer/marketo/rest/error-codes", "2026-11", "marketo:606", "throttled"},
 	{Code, "marketo:615", Throttles, "", 0, "Marketo, with status 200: concurrent calls", "the same", "2026-11", "marketo:615", "throttled"},
 	{Code, "marketo:607", Quota, "", 0, "Marketo, with status 200: the quota of a day", "the same", "2026-11", "marketo:607", "quota"},
@@ -430,6 +433,7 @@ var Table = [...]Row{
 	{Words, "developer over qps", Throttles, "", 0, "Mashery (403)", "docs.mashery.com", "2026-11", "Developer Over Qps", "throttled"},
 	{Words, "developer over rate", Throttles, "", 0, "Mashery (403)", "docs.mashery.com", "2026-11", "Developer Over Rate", "throttled"},
 	{Words, "quota exceeded for quota metric", Throttles, "", 0, "Google (403)", "GAM-team/got-your-back#309", "2021-03", "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute per user'", "throttled"},
+	{Words, "request rate threshold exceeded", Throttles, "", 0, "SEC (403)", "*ours*: users quote the page", "2026-11", "SEC.gov | Request Rate Threshold Exceeded", "throttled"},
 	{Words, "too much request weight", Throttles, "", 0, "Binance (418)", "developers.binance.com/docs/binance-spot-api-docs/errors (-1003)", "2026-11", "Way too much request weight used; IP banned until 1795176004000.", "throttled"},
 	{Words, "doing that too much", Throttles, "", 0, "Reddit", "praw-dev/praw#1954", "2023-05", "you are doing that too much. try again in 9 minutes.", "throttled"},
 	{Words, "doing that a lot", Throttles, "", 0, "Reddit", "the same", "2023-05", "Looks like you've been doing that a lot. Take a break for 9 minutes before trying again.", "throttled"},

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,15 +210,18 @@ func TestStoreThatFailsWhileServingIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{}
 		s.troubles.log = slog.New(slog.NewTextHandler(io.Discard, nil))
-		var err error
-		d := &deliveries{suspects: make(chan struct{}, 1), check: func(context.Context) error { return err }}
+		var full atomic.Bool
+		d := &deliveries{suspects: make(chan struct{}, 1), check: func(context.Context) error {
+			if full.Load() {
+				return delivery.ErrFull
+			}
+			return nil
+		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go s.watchDeliveries(ctx, d, true)
 		for _, want := range []int{1, 0, 1, 0} {
-			err = nil
-			if want > 0 {
-				err = delivery.ErrFull
+			if full.Store(want > 0); want > 0 {
 				d.suspect()
 			}
 			time.Sleep(2 * recheckEvery)
