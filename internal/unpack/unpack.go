@@ -67,34 +67,101 @@ var ErrBroken = errors.New("the body cannot be decoded")
 // Copy decodes a body and passes each piece to feed, at most most bytes. It returns ErrBroken if the body is cut or damaged before,
 // and nil if it does not begin like its coding, which is then mislabeled, or if other data follows it. It is safe for concurrent use.
 func Copy(coding string, in io.Reader, most int64, feed func([]byte)) error {
-	left := most
-	b := bufio.NewReader(in)
-	if first, _ := b.Peek(16); isText(first) {
+	r := NewReader(coding, in, most)
+	if r.begin(); r.mislabeled {
 		return nil
 	}
-	switch coding {
-	case "gzip", "x-gzip":
-		return copyGzip(b, &left, feed)
-	case "deflate": // with or without a zlib header
-		if head, _ := b.Peek(2); len(head) == 2 && head[0]&15 == 8 && (int(head[0])<<8+int(head[1]))%31 == 0 {
-			z, err := zlib.NewReader(b)
-			if err != nil {
-				return nil
-			}
-			return drain(z, &left, feed)
+	piece := make([]byte, 4096)
+	for {
+		n, err := r.Read(piece)
+		if n > 0 {
+			feed(piece[:n])
 		}
-		return drain(flate.NewReader(b), &left, feed)
-	case "br":
-		return drain(brotli.NewReader(b), &left, feed)
-	case "zstd":
-		r, err := newZstd()
-		if err != nil || r.Reset(b) != nil {
+		switch err {
+		case nil:
+		case io.EOF, ErrTooLong:
 			return nil
+		default:
+			return ErrBroken
 		}
-		return drain(r, &left, feed)
 	}
-	return nil
 }
+
+// ErrTooLong is the error of a Reader that has returned as many bytes as it may.
+var ErrTooLong = errors.New("the decoded body is too long")
+
+// Decodes reports whether a Reader decodes the coding, which is in lower case.
+func Decodes(coding string) bool {
+	switch coding {
+	case "gzip", "x-gzip", "deflate", "br", "zstd":
+		return true
+	}
+	return false
+}
+
+// A Reader decodes a body as it arrives. It is not safe for concurrent use.
+type Reader struct {
+	coding     string
+	in         *bufio.Reader
+	from       io.Reader // returns the decoded bytes; nil before the first Read
+	left       int64     // bytes that it may still return
+	mislabeled bool
+}
+
+// NewReader returns a Reader that returns at most most bytes. It reads nothing yet.
+func NewReader(coding string, in io.Reader, most int64) *Reader {
+	return &Reader{coding: coding, in: bufio.NewReader(in), left: most}
+}
+
+// Read implements io.Reader. It returns a body unchanged that does not begin like its coding, which is then mislabeled. It ignores
+// other data after the encoded body. A body that is cut or damaged ends with an error.
+func (r *Reader) Read(p []byte) (int, error) {
+	r.begin()
+	if r.left <= 0 {
+		return 0, ErrTooLong
+	}
+	n, err := r.from.Read(p[:min(int64(len(p)), r.left)])
+	r.left -= int64(n)
+	if errors.Is(err, zstd.ErrMagicMismatch) { // other data follows
+		err = io.EOF
+	}
+	return n, err
+}
+
+// begin chooses how the body is decoded, before its first byte is read.
+func (r *Reader) begin() {
+	if r.from != nil {
+		return
+	}
+	first, _ := r.in.Peek(16)
+	r.mislabeled = isText(first)
+	switch {
+	case r.mislabeled:
+	case r.coding == "gzip", r.coding == "x-gzip":
+		r.mislabeled = !isGzip(first)
+		r.from = &members{in: r.in}
+	case r.coding == "deflate": // with or without a zlib header
+		r.from = flate.NewReader(r.in)
+		if first[0]&15 == 8 && len(first) > 1 && (int(first[0])<<8+int(first[1]))%31 == 0 {
+			if z, err := zlib.NewReader(r.in); err == nil {
+				r.from = z
+			}
+		}
+	case r.coding == "br":
+		r.from = brotli.NewReader(r.in)
+	case r.coding == "zstd":
+		z, err := newZstd()
+		r.mislabeled = !isZstd(first) || err != nil || z.Reset(r.in) != nil
+		r.from = z
+	default:
+		r.mislabeled = true
+	}
+	if r.mislabeled {
+		r.from = r.in
+	}
+}
+
+func isGzip(first []byte) bool { return len(first) > 1 && first[0] == 0x1f && first[1] == 0x8b }
 
 // isText reports whether the beginning of a body is ASCII text, as no encoded body of that length is.
 func isText(first []byte) bool {
@@ -106,39 +173,36 @@ func isText(first []byte) bool {
 	return true
 }
 
-// copyGzip decodes the members of a gzip body.
-func copyGzip(b *bufio.Reader, left *int64, feed func([]byte)) error {
-	for *left > 0 {
-		if magic, _ := b.Peek(2); len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
-			return nil
-		}
-		z, err := gzip.NewReader(b)
-		if err != nil {
-			return ErrBroken
-		}
-		z.Multistream(false)
-		if err := drain(z, left, feed); err != nil {
-			return err
-		}
-	}
-	return nil
+// isZstd reports whether a body begins with a frame of zstd, or with one to skip.
+func isZstd(first []byte) bool {
+	return bytes.HasPrefix(first, []byte("\x28\xb5\x2f\xfd")) || len(first) > 3 && first[0]>>4 == 5 && string(first[1:4]) == "\x2a\x4d\x18"
 }
 
-func drain(r io.Reader, left *int64, feed func([]byte)) error {
-	piece := make([]byte, 4096)
-	for *left > 0 {
-		n, err := r.Read(piece[:min(*left, int64(len(piece)))])
-		if *left -= int64(n); n > 0 {
-			feed(piece[:n])
+// A members decodes the members of a gzip body, which end before other data.
+type members struct {
+	in *bufio.Reader
+	z  *gzip.Reader // nil between members
+}
+
+func (m *members) Read(p []byte) (n int, err error) {
+	for {
+		if m.z == nil {
+			if magic, err := m.in.Peek(2); !isGzip(magic) {
+				if err == nil {
+					err = io.EOF
+				}
+				return 0, err
+			}
+			if m.z, err = gzip.NewReader(m.in); err != nil {
+				return 0, err
+			}
+			m.z.Multistream(false)
 		}
-		switch {
-		case err == io.EOF:
-			return nil
-		case errors.Is(err, zstd.ErrMagicMismatch): // other data follows
-			return nil
-		case err != nil:
-			return ErrBroken
+		if n, err = m.z.Read(p); err != io.EOF {
+			return n, err
+		}
+		if m.z = nil; n > 0 {
+			return n, nil
 		}
 	}
-	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	packed "github.com/seed1158cd35/weir/internal/unpack"
 	"github.com/seed1158cd35/weir/llm/tokens"
 )
 
@@ -135,6 +136,25 @@ func unpack(r *http.Request) error {
 	r.Header.Del("Content-Encoding")
 	r.Header.Del("X-Amz-Content-Sha256") // hash of the packed body
 	return nil
+}
+
+// maxDecoded is how many bytes of an encoded answer are decoded, because a few bytes can decode to gigabytes. An answer with the
+// largest batch of embeddings has 160 MB.
+const maxDecoded = 256 << 20
+
+// decode replaces an encoded answer with its contents. Some servers encode answers that were requested without encoding.
+func decode(resp *http.Response) {
+	codings := codingsOf(resp.Header)
+	if len(codings) != 1 || !packed.Decodes(codings[0]) {
+		return
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{packed.NewReader(codings[0], resp.Body, maxDecoded), resp.Body}
+	resp.ContentLength, resp.Uncompressed = -1, true
+	resp.Header.Del("Content-Length")
+	resp.Header.Del("Content-Encoding")
 }
 
 // A readBody is a body in memory, in consecutive parts. It is safe for concurrent use, because a transport may still

@@ -17,7 +17,7 @@ import (
 // A stopper ends an attempt with a cause.
 type stopper context.CancelCauseFunc
 
-// Attempt implements httpx.Exchange. It sets weir's key, and removes Accept-Encoding so that the answer can be read.
+// Attempt implements httpx.Exchange. It sets weir's key, and asks for an answer without encoding, because weir reads it.
 func (x *exchange) Attempt(r *http.Request) error {
 	ctx, stop := context.WithCancelCause(r.Context())
 	x.stop, x.sent = stopper(stop), time.Now()
@@ -44,7 +44,7 @@ func (x *exchange) Attempt(r *http.Request) error {
 		}
 	}
 	if x.request != nil {
-		r.Header.Del("Accept-Encoding")
+		r.Header["Accept-Encoding"] = []string{"identity"}
 	}
 	if x.inner != nil {
 		if err := x.inner.Attempt(r); err != nil {

@@ -65,9 +65,11 @@ type chunk struct {
 }
 
 func newMeter(x *exchange, resp *http.Response, b *progress) *meter {
-	m := &meter{x: x, resp: resp, ctx: resp.Request.Context(), src: resp.Body, stop: x.stop, progress: b, buffer: pool.Get().(*[bufferSize]byte)}
+	m := &meter{x: x, resp: resp, ctx: resp.Request.Context(), stop: x.stop, progress: b, buffer: pool.Get().(*[bufferSize]byte)}
 	m.row, m.priced = x.d.o.Prices.Find(x.request.Model)
 	m.patient()
+	decode(resp)
+	m.src = resp.Body
 	m.reader = reading.New(x.route, x.route.Stream, resp.StatusCode, resp.Header)
 	if x.request.AddedUsage {
 		m.reader.WithoutUsage()
@@ -90,7 +92,7 @@ func newMeter(x *exchange, resp *http.Response, b *progress) *meter {
 
 // patient turns off the idle timeout of the body below, because the meter has its own timeouts.
 func (m *meter) patient() {
-	if b, ok := m.src.(interface{ SetIdle(time.Duration) }); ok {
+	if b, ok := m.resp.Body.(interface{ SetIdle(time.Duration) }); ok {
 		b.SetIdle(-1)
 	}
 }
