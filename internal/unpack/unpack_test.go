@@ -6,6 +6,7 @@ import (
 	"compress/zlib"
 	"io"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/andybalholm/brotli"
@@ -98,6 +99,25 @@ func TestCopyIsBounded(t *testing.T) {
 		err := unpack.Copy(coding, bytes.NewReader(pack(t, coding, make([]byte, 1<<20))), most, func(b []byte) { fed += len(b) })
 		if fed != most || err != nil {
 			t.Errorf("%s: fed %d bytes, %v, want %d", coding, fed, err, most)
+		}
+	}
+}
+
+// A body that is not encoded as declared stays as it is, and data after an encoded body is ignored.
+func TestReaderToleratesMislabeledBodies(t *testing.T) {
+	const text = "data: {\"choices\":[]}\n\n"
+	for _, coding := range []string{"gzip", "deflate", "zstd"} {
+		for _, body := range []string{text, "short", ""} {
+			if got, err := io.ReadAll(unpack.NewReader(coding, strings.NewReader(body), 1000)); string(got) != body || err != nil {
+				t.Errorf("%s: %q, %v, want %q", coding, got, err, body)
+			}
+		}
+		packed := string(pack(t, coding, []byte(text)))
+		if got, err := io.ReadAll(unpack.NewReader(coding, strings.NewReader(packed+"\n, other data"), 1000)); string(got) != text || err != nil {
+			t.Errorf("%s, with other data: %q, %v", coding, got, err)
+		}
+		if got, err := io.ReadAll(unpack.NewReader(coding, strings.NewReader(packed[:len(packed)-3]), 1000)); err == nil {
+			t.Errorf("%s, cut: %q without error", coding, got)
 		}
 	}
 }
