@@ -243,3 +243,23 @@ func TestShadowLimitWithoutItsStore(t *testing.T) {
 		}
 	})
 }
+
+// Any number of keys uses bounded memory.
+func TestShadowLimitOfManyKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := scoped(rate("all", 1, time.Hour, 1), "tenant")
+		u := open(t, weir.Policy{Shadow: []limit.Limit{l}, MaxWait: -1}, weir.Options{})
+		for i := range 2 * 1500 { // the second call of each key would be refused
+			p, err := u.Acquire(background, weir.Call{Keys: map[string]string{"tenant": fmt.Sprint(i % 1500)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			p.Report(outcome.Outcome{Class: outcome.OK})
+		}
+		got := u.Trials()[0]
+		if got.Allowed != 1500 || got.Refused != 1500 || len(got.Keys) != 1001 || got.Keys[limit.Other].Refused != 500 {
+			t.Errorf("allowed %d, refused %d, %d keys, others %+v", got.Allowed, got.Refused, len(got.Keys), got.Keys[limit.Other])
+		}
+	})
+}

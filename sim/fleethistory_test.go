@@ -638,8 +638,8 @@ var rare = []string{
 	"a store did not know the usage", "a share of a cold limit was requested", "a fleet recovered", "a part in use was out", "the store's count was checked",
 }
 
-// unexplained are the seeds of histories that fail, of the first 5,000: in some a limit is exceeded, in others the store's
-// count or the parts in use differ from what is checked. -seed N -histories 1 plays one.
+// unexplained are the seeds of the first 5,000 histories that fail for an unknown cause: a limit is exceeded, or the check of
+// the store's count or of the parts in use fails. -seed N -histories 1 plays one.
 var unexplained = []uint64{1818, 2430, 2721, 3215, 3557, 3600, 3759, 4103, 4197}
 
 // In histories with faults no window of any limit is exceeded. After the faults the fleet uses its limits, serves each
